@@ -1,0 +1,137 @@
+r"""The sum itself: blocked log-sum-exp over all pairs, the oracle of every faster operator.
+
+    log Z(x_i) = log sum_j w_j e^{s_ij},   m(x_i) = sum_j w_j e^{s_ij} y_j / Z(x_i),   s_ij = beta <A x_i, y_j>
+
+Two passes a target: the largest term first, then everything relative to it. At large beta two far clusters can tie, and an error
+beta * eps in the difference of their scores would move m by as much. So the differences `s_ij - s_ik` of near ties are formed with
+error-free products and sums (Dekker; Ogita, Rump and Oishi, SIAM J. Sci. Comput. 26 (2005), algorithm 5.3), with `beta A x` as a double-double.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from mfpde.compiled import as_float_array, compiled, parallel_range
+
+EPS = 2.0**-53
+SERIAL_PAIRS = 200_000  # below this a parallel region costs more than it saves
+
+
+@compiled(inline="always")
+def two_sum(a, b):
+    """a + b = s + e exactly (Knuth)."""
+    s = a + b
+    t = s - a
+    return s, (a - (s - t)) + (b - t)
+
+
+@compiled(inline="always")
+def two_product(a, b):
+    """a * b = p + e exactly (Veltkamp and Dekker)."""
+    p = a * b
+    t = 134217729.0 * a
+    ah = t - (t - a)
+    al = a - ah
+    t = 134217729.0 * b
+    bh = t - (t - b)
+    bl = b - bh
+    return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
+
+
+@compiled
+def scaled_queries(beta, A, x):
+    """`q_i = beta A x_i` as an unevaluated sum of two doubles, shapes (n, d) and (n, d)."""
+    n, d = x.shape
+    high, low = np.empty((n, d)), np.empty((n, d))
+    for i in range(n):
+        for r in range(d):
+            s, c = 0.0, 0.0
+            for k in range(d):
+                p, e = two_product(A[r, k], x[i, k])
+                s, f = two_sum(s, p)
+                c += e + f
+            p, e = two_product(beta, s)
+            high[i, r], low[i, r] = two_sum(p, e + beta * c)
+    return high, low
+
+
+@compiled(inline="always")
+def score_gap(high, low, y, reference):
+    """`<q, y - reference>` to a relative error of a few eps of |q| eps |y - reference|."""
+    s, c = 0.0, 0.0
+    for k in range(y.shape[0]):
+        d, delta = two_sum(y[k], -reference[k])
+        p, e = two_product(high[k], d)
+        s, f = two_sum(s, p)
+        c += e + f + high[k] * delta + low[k] * d
+    return s + c
+
+
+def _attend(high, low, y, log_w, log_z, mean):
+    """Fill `log_z` (n,) and `mean` (n, d) for the queries high + low (n, d), keys y (m, d) and log weights (m,)."""
+    n, d = high.shape
+    for i in parallel_range(n):
+        q = high[i]
+        norm = 0.0
+        for k in range(d):
+            norm += abs(q[k])
+        top, largest = 0, -np.inf
+        for j in range(y.shape[0]):
+            s = log_w[j]
+            for k in range(d):
+                s += q[k] * y[j, k]
+            if s > largest:
+                top, largest = j, s
+        reference = y[top]
+        total = 0.0
+        shift = np.zeros(d)
+        for j in range(y.shape[0]):
+            s = log_w[j] - log_w[top]
+            for k in range(d):
+                s += q[k] * (y[j, k] - reference[k])
+            if s < -60.0 or not s < np.inf:  # e^-60 times 1e9 sources stays below 1e-17; -inf: no mass
+                continue
+            if norm > 1e3:
+                s = score_gap(q, low[i], y[j], reference) + (log_w[j] - log_w[top])
+            g = math.exp(s)
+            total += g
+            for k in range(d):
+                shift[k] += g * (y[j, k] - reference[k])
+        score = log_w[top] + math.log(total)
+        for k in range(d):
+            score += q[k] * reference[k]
+            mean[i, k] = reference[k] + shift[k] / total
+        log_z[i] = score
+
+
+_attend_serial = compiled(_attend)
+_attend_parallel = compiled(parallel=True)(_attend)
+
+
+class Direct:
+    """All pairs, exact to round-off for every beta up to 1e6.
+
+    Cost: about 6 ns a pair on one core (the exponential); memory O(n + m). `evaluate(weights, rows)` serves a subset of the targets.
+    """
+
+    name = "direct"
+
+    def __init__(self, attention, sources: np.ndarray, targets: np.ndarray) -> None:
+        self.sources = as_float_array(sources)
+        self.queries = scaled_queries(attention.beta, as_float_array(attention.A), as_float_array(targets))
+
+    def evaluate(self, weights: np.ndarray, rows: np.ndarray | slice = slice(None)) -> tuple[np.ndarray, np.ndarray]:
+        """`(log Z, m)` at the targets `rows`; shapes (r,) and (r, d)."""
+        high, low = (as_float_array(q[rows]) for q in self.queries)
+        carried = weights > 0
+        y, w = self.sources[carried], weights[carried]
+        log_z, mean = np.empty(len(high)), np.empty_like(high)
+        kernel = _attend_serial if len(high) * len(y) < SERIAL_PAIRS else _attend_parallel
+        kernel(high, low, y, np.log(w), log_z, mean)
+        return log_z, mean
+
+    def error_bound(self, log_z: np.ndarray) -> tuple[float, float]:
+        """Round-off only: (relative error of Z beyond its conditioning, absolute error of m)."""
+        return 8 * EPS * float(np.abs(log_z).max(initial=1.0)), 64 * EPS
