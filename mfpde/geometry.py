@@ -9,6 +9,7 @@ import numpy as np
 
 from mfpde.errors import InputError
 from mfpde.mesh import Mesh, circle_mesh
+from mfpde.sphere_mesh import sphere_mesh
 
 
 @dataclass(frozen=True)
@@ -77,3 +78,25 @@ class Circle(Geometry):
     def mesh(self, cells: int) -> Mesh:
         """Equal arcs: cell i is [i h, (i+1) h] with h = 2 pi / cells and its centre at (i + 1/2) h."""
         return circle_mesh(self, cells)
+
+
+@dataclass(frozen=True)
+class Sphere(Geometry):
+    """The unit sphere S^2 in R^3.
+
+    Examples
+    --------
+    >>> import mfpde as mf
+    >>> sphere = mf.Sphere()
+    >>> sphere.mesh(600)
+    Mesh of Sphere(): 642 cells of width 0.14, 1920 faces
+    >>> float(sphere.distance([0, 0, 1], [1, 0, 0]).round(6))
+    1.570796
+    """
+
+    dim: ClassVar[int] = 3
+    volume: ClassVar[float] = 4 * np.pi
+
+    def mesh(self, cells: int) -> Mesh:
+        """Voronoi cells of a bisected icosahedron: 12, 42, 162, 642, 2562, 10242, 40962 or 163842, whichever is nearest to `cells`."""
+        return sphere_mesh(self, cells)
