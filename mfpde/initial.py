@@ -226,7 +226,10 @@ def von_mises_mixture(angles: Any, kappa: Any, weights: Any = None) -> InitialLa
     if not (np.isfinite(kappas).all() and (kappas >= 0).all()):
         raise InputError(f"kappa must be finite and >= 0.\n  kappa = {kappa!r}")
     masses = check_weights(np.ones(len(centres)) if weights is None else weights, len(centres))
-    scale = masses / masses.sum() / (TWO_PI * ive(0, kappas))
+    # scipy's ive gives NaN beyond 2^30; there the first two terms of its asymptotic series are exact to double precision
+    large = kappas > 1e8
+    bessel = np.where(large, (1 + 0.125 / np.maximum(kappas, 1)) / np.sqrt(TWO_PI * np.maximum(kappas, 1)), ive(0, np.where(large, 0, kappas)))
+    scale = masses / masses.sum() / (TWO_PI * bessel)
 
     def f(theta: np.ndarray) -> np.ndarray:
         gap = np.asarray(theta)[..., None] - centres

@@ -86,3 +86,86 @@ class AttentionOperator:
     def __repr__(self) -> str:
         path = " -> ".join(tier.name for tier in self.ladder)
         return f"AttentionOperator({self.size} sources, {len(self.targets)} targets, {path}, tol={self.tol:g})"
+
+
+def plan(
+    attention: Attention,
+    geometry: Geometry,
+    sources: Mesh | np.ndarray,
+    targets: Mesh | np.ndarray | None = None,
+    *,
+    tol: float = 1e-10,
+    method: str = "auto",
+) -> AttentionOperator:
+    """Prepare the attention of measures on `sources`, seen from `targets`.
+
+    Parameters
+    ----------
+    sources, targets : Mesh or array_like (n, d)
+        A mesh stands for its cell centres. Without `targets` the sources look at themselves.
+    tol : float
+        The promise at every target: relative error of Z (down to its conditioning, 8 eps |log Z|), absolute error of m.
+        From 1e-14 to 0.1.
+    method : {"auto", "direct", "fft", "blocks"}
+        `auto` ends in a tier that always succeeds; the others use that tier alone and raise `ToleranceError` where it fails.
+        At `beta = inf` there is one way only, the maximum over the support, and a mesh cell supports its whole arc.
+
+    Returns
+    -------
+    AttentionOperator
+
+    Examples
+    --------
+    >>> import mfpde as mf
+    >>> circle = mf.Circle()
+    >>> mesh = circle.mesh(64)
+    >>> operator = mf.attention.plan(mf.Attention.identity(2, beta=3), circle, mesh)
+    >>> log_z, mean = operator.evaluate(mf.initial.uniform(circle).cell_masses(mesh))
+    >>> bool(abs(log_z - 1.585307) .max() < 1e-6)  # log I_0(3)
+    True
+    """
+    if attention.dim != geometry.dim:
+        raise InputError(f"Attention acts on R^{attention.dim}, but {geometry!r} lives in R^{geometry.dim}.\n  Give matrices of size {geometry.dim}.")
+    if not TOLERANCES[0] <= tol <= TOLERANCES[1]:
+        raise InputError(f"tol is out of reach.\n  tol = {tol}\n  Double precision keeps promises from {TOLERANCES[0]:g} to {TOLERANCES[1]:g}.")
+    if method not in ("auto", "direct", "fft", "blocks"):
+        raise unknown_name("attention method", method, ("auto", "direct", "fft", "blocks"))
+    y = sources.centres if isinstance(sources, Mesh) else geometry.check_points(sources)
+    if targets is None:
+        x = y
+    else:
+        x = targets.centres if isinstance(targets, Mesh) else geometry.check_points(targets)
+    return AttentionOperator(attention, geometry, x, len(y), tol, _ladder(attention, geometry, sources, y, x, tol, method))
+
+
+def _ladder(attention: Attention, geometry: Geometry, sources: Any, y: np.ndarray, x: np.ndarray, tol: float, method: str) -> list[Tier]:
+    """The tiers of a plan, fast ones first."""
+    if attention.beta == np.inf:
+        from mfpde.attention.zero_temperature import Argmax
+
+        return [Argmax(attention, geometry, sources if isinstance(sources, Mesh) else y, x)]
+    from mfpde.attention.direct import Direct
+
+    ladder: list[Tier] = []
+    if method == "fft" or (method == "auto" and len(x) * len(y) > DIRECT_PAIRS):
+        ladder += _fourier(attention, y, x, required=method == "fft")
+    if method in ("auto", "direct"):
+        ladder.append(Direct(attention, y, x))
+    return ladder
+
+
+DIRECT_PAIRS = 64 * 64  # below this the plain sum is faster than any transform
+
+
+def _fourier(attention: Attention, y: np.ndarray, x: np.ndarray, *, required: bool) -> list[Tier]:
+    """The transform that fits, if any does: a convolution between grids, else non-uniform transforms."""
+    from mfpde.attention.fourier import Circulant, Spectral, grid_offset, is_conformal
+
+    if len(x) == len(y) and is_conformal(attention.A):
+        offsets = grid_offset(y), grid_offset(x)
+        if offsets[0] is not None and offsets[1] is not None:
+            return [Circulant(attention, x, offsets[0], offsets[1])]
+    modes = Spectral.bandwidth(attention.beta * float(np.linalg.norm(attention.A, 2)))
+    if required or modes * modes < len(x) + len(y):
+        return [Spectral(attention, y, x)]
+    return []
