@@ -1,0 +1,158 @@
+r"""Finite volumes: cell masses on a fixed mesh, conservative and positive.
+
+    m_i' = - sum_f +- F_f(rho, v),     v = P_x V m at the cell centres,     rho_i = m_i / |C_i|
+
+with the blended flux of `mfpde.flux` and Heun's method, which is a convex combination of Euler steps (Shu and Osher 1988):
+what an Euler step keeps non-negative, it keeps non-negative.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mfpde import attention
+from mfpde.errors import InputError, NumericalError
+from mfpde.measure import Measure
+from mfpde.methods.base import State
+from mfpde.model import Problem
+from mfpde.stages import Stages
+
+
+@dataclass(frozen=True)
+class FiniteVolume:
+    """The density on a fixed mesh.
+
+    Parameters
+    ----------
+    cells : int
+        Number of cells; take at least 10 sqrt(2 beta |A|) on the circle, ten to the fastest mode.
+    order : {1, 2}
+        1: piecewise constant profiles; 2: limited linear profiles (MUSCL). Both never pin a cluster.
+    tol : float
+        Tolerance of the attention sums.
+    courant : float
+        No cell gives more than this share of its mass in one stage, at most 0.9. Order 2 needs 1/2 to stay monotone.
+
+    Notes
+    -----
+    Order 1 or 2 in W1 while the density is resolved; once clusters are narrower than a cell, W1 of about half a cell is the floor.
+    The step also keeps the relative change of the velocity field within one cell width, so that the error in time falls with
+    the error in space: near the uniform state v is about 0 and the outflow alone would allow any step, while modes grow at a rate of
+    up to 2/e. Cost a step: two attention sums (grid FFT: about 100 ns a cell) and two fluxes (about 60 ns a cell). Memory O(cells).
+
+    Examples
+    --------
+    >>> import mfpde as mf
+    >>> problem = mf.cases.poisson(t_end=1.0)[0]
+    >>> density = mf.solve(problem, mf.FiniteVolume(cells=256)).final
+    >>> abs(density.mass - 1) < 1e-14, bool(density.weights.min() > 0)
+    (True, True)
+    """
+
+    cells: int = 512
+    order: int = 2
+    tol: float = 1e-10
+    courant: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.order not in (1, 2):
+            raise InputError(f"FiniteVolume has order 1 (upwind) or 2 (MUSCL).\n  order = {self.order!r}")
+        if self.courant is None:
+            object.__setattr__(self, "courant", 0.9 if self.order == 1 else 0.45)
+        elif not 0 < self.courant <= 0.9:
+            raise InputError(f"courant lies in (0, 0.9].\n  courant = {self.courant!r}")
+
+    def prepare(self, problem: Problem) -> FiniteVolumeScheme:
+        """Build the mesh and plan the attention sums."""
+        return FiniteVolumeScheme(self, problem)
+
+
+class FiniteVolumeScheme:
+    """`FiniteVolume` prepared for a problem."""
+
+    SMALLEST_STEP = 1e-12
+
+    def __init__(self, method: FiniteVolume, problem: Problem) -> None:
+        self.method, self.problem = method, problem
+        self.mesh = problem.geometry.mesh(method.cells)
+        self.operator = attention.plan(problem.attention, problem.geometry, self.mesh, tol=method.tol)
+        self.strength = float(np.linalg.norm(problem.attention.V, 2))
+        self.slope = 0.0 if method.order == 1 else 0.5
+        self.stages = Stages()
+        self.steps = self.rejected = 0
+        self.smallest_mass = np.inf
+        self.served: dict[str, int] = {}
+
+    def initial(self) -> State:
+        masses = self.problem.initial.cell_masses(self.mesh)
+        return State(0.0, np.inf, {"masses": masses})
+
+    def velocity(self, masses: np.ndarray) -> np.ndarray:
+        """`P_x V m` at the cell centres, shape (N, d)."""
+        with self.stages("attention"):
+            velocity = self.operator.velocity(masses)
+        for tier, count in self.operator.tiers.items():
+            self.served[tier] = self.served.get(tier, 0) + count
+        return velocity
+
+    def tendency(self, masses: np.ndarray, velocity: np.ndarray) -> tuple[np.ndarray, float]:
+        """`(dm/dt (N,), largest outflow rate)`."""
+        from mfpde.flux import blended_flux, mass_change, outflow_rate
+
+        stencils = self.mesh.stencils
+        with self.stages("flux"):
+            flux = blended_flux(masses / self.mesh.volumes, velocity, stencils, self.slope)
+            return mass_change(flux, stencils), outflow_rate(masses, flux, stencils)
+
+    def heun(self, masses: np.ndarray, first: tuple[np.ndarray, np.ndarray, float], step: float) -> tuple[np.ndarray, np.ndarray, float]:
+        """One Heun step from `(velocity, change, rate)` at its start: `(masses, velocity at the second stage, its rate)`."""
+        _, change, _ = first
+        stage = masses + step * change
+        velocity = self.velocity(stage)
+        change_again, rate_again = self.tendency(stage, velocity)
+        return masses + (0.5 * step) * (change + change_again), velocity, rate_again
+
+    def advance(self, state: State) -> State:
+        masses = state.arrays["masses"]
+        velocity = self.velocity(masses)
+        first = (velocity, *self.tendency(masses, velocity))
+        rate = first[2]
+        # contraction and growth have rates of order |V|: never step over them, even where nothing flows
+        step = min(state.step, self.method.courant / max(rate, 1e-300), 0.2 / max(self.strength, 1e-300), max(self.problem.t_end, 1e-300))
+        while True:
+            with self.stages("step"):
+                after, velocity_again, rate_again = self.heun(masses, first, step)
+                moved = masses @ np.linalg.norm(velocity_again - velocity, axis=1)
+                scale = masses @ np.linalg.norm(velocity, axis=1) + self.method.tol * self.strength
+                change = moved / scale / self.mesh.spacing  # 1: the velocity changed by one cell width, relatively
+            positive = step * rate_again <= 1
+            if positive and change <= 1.5:
+                break
+            self.rejected += 1
+            step *= 0.5 if not positive else max(0.2, 0.9 / change)
+            if step < self.SMALLEST_STEP * max(self.problem.t_end, 1.0):
+                raise NumericalError(
+                    f"The time step collapsed at t = {state.time:.6g}.\n  step = {step:.3g}, outflow rate {rate:.3g}, relative change of the velocity {change:.3g} cell widths.\n"
+                    "  Use more cells, or Particles for data this rough."
+                )
+        self.steps += 1
+        self.smallest_mass = min(self.smallest_mass, float(after.min()))
+        return State(state.time + step, step * min(2.0, 0.9 / max(change, 0.1)), {"masses": after})
+
+    def measure(self, before: State, after: State, time: float) -> Measure:
+        """Linear in time between steps: a convex combination, second order because steps are of the order of a cell width."""
+        share = 1.0 if after.time == before.time else (time - before.time) / (after.time - before.time)
+        masses = after.arrays["masses"] if share == 1 else (1 - share) * before.arrays["masses"] + share * after.arrays["masses"]
+        return Measure(self.mesh.centres, masses, self.mesh)
+
+    def statistics(self) -> dict[str, Any]:
+        return {
+            "steps": self.steps,
+            "rejected steps": self.rejected,
+            "smallest mass": self.smallest_mass,
+            **{f"targets by {tier}": count for tier, count in self.served.items()},
+            **{f"seconds in {stage}": seconds for stage, seconds in self.stages.seconds.items()},
+        }
