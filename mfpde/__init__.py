@@ -27,7 +27,7 @@ _HOME = {
     "Particles": "methods.particles",
     "ZeroTemperature": "methods.zero_temperature",
     "FiPyUpwind": "methods.fipy_upwind",
-    "solve": "solve",
+    "solve": "solver",
     "Trajectory": "trajectory",
     "load": "trajectory",
     "wasserstein": "transport",

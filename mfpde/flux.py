@@ -19,7 +19,7 @@ import numpy as np
 from mfpde.compiled import compiled
 
 # the density counts as resolved when it varies by less than a factor 1/HIGH over a cell and its neighbours, as unresolved from 1/LOW on
-LOW, HIGH = 0.25, 0.5
+LOW, HIGH = 0.4, 0.7
 
 
 @compiled(inline="always")
