@@ -28,7 +28,8 @@ class Tier(Protocol):
     """One way to evaluate the sums.
 
     `evaluate(weights, rows)` returns `(log_z (r,), mean (r, d), error (r,))` at the targets `rows`, where `error` bounds both the
-    relative error of Z beyond its conditioning and the absolute error of m; `inf` where the tier has nothing to say.
+    relative error of Z beyond its conditioning and the absolute error of m; `inf` where the tier has nothing to say. A tier may also
+    have `moments(weights, rows)`, which returns the attention covariance (r, d, d) before the error.
     """
 
     name: str
@@ -56,21 +57,35 @@ class AttentionOperator:
 
         Raises `InputError` for NaN, negative or all-zero weights and `ToleranceError` if no tier reaches `tol`.
         """
+        return self._climb("evaluate", weights)
+
+    def moments(self, weights: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """`(log Z (m,), mean (m, d), covariance (m, d, d))`: also the attention covariance E[(y - m)(y - m)^T] at each target.
+
+        `beta V Cov A` is the derivative of the mean, hence of the velocity, along the geometry (oracle: finite differences).
+        """
+        return self._climb("moments", weights)
+
+    def _climb(self, question: str, weights: Any) -> Any:
+        """Ask the tiers in turn, each for the targets that those before it could not certify."""
         w = check_weights(weights, self.size)
-        count, dim = self.targets.shape
-        log_z, mean = np.empty(count), np.empty((count, dim))
+        count = len(self.targets)
         rows = np.arange(count)
+        answer: list[np.ndarray] = []
         self.tiers = dict.fromkeys(self.tiers, 0)
         for tier in self.ladder:
-            z, m, error = tier.evaluate(w, rows)
+            if not hasattr(tier, question):  # a transform certifies no covariance
+                continue
+            *values, error = getattr(tier, question)(w, rows)
             good = error <= self.tol
-            if good.all():  # the common case, without a copy
-                log_z[rows], mean[rows] = z, m
-                self.tiers[tier.name] += len(rows)
-                return log_z, mean
-            served = rows[good]
-            log_z[served], mean[served] = z[good], m[good]
-            self.tiers[tier.name] += len(served)
+            self.tiers[tier.name] += int(good.sum())
+            if len(rows) == count:
+                answer = values
+            else:
+                for whole, part in zip(answer, values, strict=True):
+                    whole[rows[good]] = part[good]
+            if good.all():
+                return tuple(answer)
             rows, left = rows[~good], error[~good]
         raise ToleranceError(
             f"The attention sums miss their tolerance at {len(rows)} of {count} targets.\n"

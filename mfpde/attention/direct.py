@@ -115,6 +115,28 @@ _attend_serial = compiled(_attend)
 _attend_parallel = compiled(parallel=True)(_attend)
 
 
+def _spread(high, low, y, log_w, log_z, mean, covariance):
+    """Fill `covariance` (n, d, d) with the attention covariance about `mean`: a third pass, free of cancellation."""
+    n, d = high.shape
+    for i in parallel_range(n):
+        q = high[i]
+        covariance[i] = 0.0
+        for j in range(y.shape[0]):
+            s = log_w[j] - log_z[i]
+            for k in range(d):
+                s += q[k] * y[j, k] + low[i, k] * y[j, k]
+            if s < -60.0 or not s < np.inf:
+                continue
+            g = math.exp(s)
+            for k in range(d):
+                for l in range(d):
+                    covariance[i, k, l] += g * (y[j, k] - mean[i, k]) * (y[j, l] - mean[i, l])
+
+
+_spread_serial = compiled(_spread)
+_spread_parallel = compiled(parallel=True)(_spread)
+
+
 class Direct:
     """All pairs, exact to round-off for every beta up to 1e6.
 
@@ -136,3 +158,17 @@ class Direct:
         kernel = _attend_serial if len(high) * len(y) < SERIAL_PAIRS else _attend_parallel
         kernel(high, low, y, np.log(w), log_z, mean)
         return log_z, mean, np.full(len(high), REACH)
+
+    def moments(self, weights: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """`(log Z (r,), m (r, d), covariance (r, d, d), error (r,))`: also the attention covariance E[(y - m)(y - m)^T].
+
+        The covariance carries the conditioning of log Z, 8 eps |log Z|, as a relative error of each entry's size.
+        """
+        log_z, mean, error = self.evaluate(weights, rows)
+        high, low = (as_float_array(q[rows]) for q in self.queries)
+        carried = weights > 0
+        y, w = self.sources[carried], weights[carried]
+        covariance = np.empty((len(high), high.shape[1], high.shape[1]))
+        kernel = _spread_serial if len(high) * len(y) < SERIAL_PAIRS else _spread_parallel
+        kernel(high, low, y, np.log(w), log_z, mean, covariance)
+        return log_z, mean, covariance, error
