@@ -13,6 +13,7 @@ Derivations in docs/theory, sections 2 to 4.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -86,10 +87,10 @@ class Spectrum:
         elif self.kind == "defective":
             sentence = f"The dominant eigenvalue {top:.6g} has a Jordan block: tokens approach its eigenvector like 1/s, at no exponential rate."
         elif k == 1:
-            v = np.array2string(self.dominant_basis[:, 0], precision=4, suppress_small=True)
-            sentence = f"The dominant eigenvalue {top:.6g} is real and simple, gap {self.gap:.6g}: tokens converge to +-v, v = {v}, split by the left eigenvector."
+            v = np.array2string(self.dominant_basis[:, 0] + 0.0, precision=4, suppress_small=True)
+            sentence = f"The dominant eigenvalue {top:.6g} is real and simple: tokens converge to +-v, v = {v}, split by the left eigenvector."
         else:
-            sentence = f"The dominant eigenvalue {top:.6g} is real with {k} eigenvectors in R^{d}, gap {self.gap:.6g}: tokens converge to the unit sphere of E."
+            sentence = f"The dominant eigenvalue {top:.6g} is real with {k} eigenvectors in R^{d}: tokens converge to the unit sphere of E."
         if self.singular:
             sentence += " A is singular: tokens in its kernel score all others alike and follow the mean instead."
         return sentence
@@ -137,7 +138,7 @@ def _groups(real_parts: np.ndarray, tolerance: float) -> list[slice]:
     """Runs of sorted `real_parts` whose neighbours are at most `tolerance` apart."""
     cuts = np.flatnonzero(-np.diff(real_parts) > tolerance) + 1
     edges = [0, *cuts.tolist(), len(real_parts)]
-    return [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [slice(a, b) for a, b in pairwise(edges)]
 
 
 def spectrum(attention: Attention, *, tol: float = 1e-7) -> Spectrum:
@@ -174,7 +175,7 @@ def spectrum(attention: Attention, *, tol: float = 1e-7) -> Spectrum:
     values = np.linalg.eigvals(M).astype(complex)
     values = values[np.lexsort((-values.imag, -values.real))]
     cuts = [group.stop for group in _groups(values.real, tol * scale)]
-    for k in cuts:  # noqa: B007 - the last candidate k = d always passes
+    for k in cuts:  # the last candidate, k = d, always passes
         gap = float(values[k - 1].real - values[k].real) if k < d else np.inf
         above = (values[k - 1].real + values[k].real) / 2 if k < d else -np.inf
         basis, dual, block = invariant_space(M, above)
@@ -289,7 +290,7 @@ def push_forward(problem: Problem, *, nodes: int = 4096) -> Measure:
         return Measure(T_inf(problem.attention, start.points), start.weights)
     v, w = s.dominant_basis[:, 0], s.left_basis[0]
     forward = problem.initial.mass_of_halfspace(w / np.linalg.norm(w))
-    return Measure(np.stack([v, -v]), [forward, 1 - forward])
+    return Measure(np.stack([v, -v]), np.array([forward, 1 - forward]))
 
 
 def rates(attention: Attention) -> Rates:
@@ -301,8 +302,9 @@ def rates(attention: Attention) -> Rates:
         approach   b = (l_1 - l_2) / c_1
         escape     k a = min over j >= 2 of  sum_{i<j} k_i (l_i - l_j) / c_j
 
-    The sum is the volume growth transverse to `E_j`; on the circle there is one j and `a = g/|A w_2|`. Both hold for non-normal M, with right
-    eigenvectors. For a complex pair `c_j` is the average of `|Ay|` over its rotation. `|Ax|` constant: a = b = g for `d = 2`. When nothing moves both are `inf`.
+    The sum is the volume growth transverse to `E_j`; on the circle there is one j and `a = g/|A w_2|`.
+    Both hold for non-normal M, with right eigenvectors. For a complex pair `c_j` is the average of `|Ay|` over its rotation.
+    `|Ax|` constant: a = b = g for `d = 2`. When nothing moves both are `inf`.
     Derived in docs/theory, section 4, for an initial law with a positive continuous density.
 
     Raises

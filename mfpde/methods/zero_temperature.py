@@ -112,7 +112,8 @@ def flow(attention: Attention, points: Any, time: float) -> np.ndarray:
 def density(problem: Problem, time: float, points: Any) -> np.ndarray:
     r"""The exact density at `time` of the zero-temperature equation, by tracing back each point.
 
-    `rho_t(x) = rho_0(y) |e^{-s M_0} x|^{-d} |Ax|/|Ay|`, where y reaches x in this time. A vacuum that opens at a repelling kernel of a singular A has density 0.
+    `rho_t(x) = rho_0(y) |e^{-s M_0} x|^{-d} |Ax|/|Ay|`, where y reaches x in this time.
+    A vacuum that opens at a repelling kernel of a singular A has density 0.
 
     Parameters
     ----------
