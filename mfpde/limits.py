@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 from scipy.linalg import schur, solve_sylvester
 
-from mfpde.errors import InputError
+from mfpde.errors import InputError, NumericalError
 from mfpde.measure import Measure
 from mfpde.model import Attention, Problem
 
@@ -376,7 +376,7 @@ def _clock(attention: Attention, values: np.ndarray, scale: float) -> float:
     elif len(values) == 2:
         eigenvalues, vectors = np.linalg.eig(M)
         z = vectors[:, np.argmin(np.abs(eigenvalues - values[0]))]
-        clock = _average_over_rotation(A, z.real, z.imag)
+        clock = average_over_rotation(A, z.real, z.imag)
     else:
         raise InputError(
             f"The escape rate is not derived for several complex pairs with one real part.\n  eigenvalues {values.tolist()}\n"
@@ -385,14 +385,17 @@ def _clock(attention: Attention, values: np.ndarray, scale: float) -> float:
     return clock if clock > 4 * len(M) * EPS * float(np.linalg.norm(A, 2)) else 0.0
 
 
-def _average_over_rotation(A: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
-    """Mean of |Ay|/|y| over y = a cos u - b sin u: the real orbit of the eigenvector a + ib turns at constant du/ds."""
+def average_over_rotation(A: np.ndarray, a: np.ndarray, b: np.ndarray) -> float:
+    """Mean of `|Ay|/|y|` over `y = a cos u - b sin u`, u in [0, pi]: the real orbit of an eigenvector a + ib, which turns at constant du/ds."""
     previous, n = np.inf, 64
-    while n <= 2**16:
+    while n <= 2**20:
         u = np.pi * np.arange(n) / n  # periodic and smooth: the trapezoid rule converges geometrically
         y = np.outer(np.cos(u), a) - np.outer(np.sin(u), b)
         mean = float(np.mean(np.linalg.norm(y @ A.T, axis=1) / np.linalg.norm(y, axis=1)))
-        if abs(mean - previous) <= 1e-14 * mean:
-            break
+        if abs(mean - previous) <= 4 * EPS * mean:
+            return mean
         previous, n = mean, 2 * n
-    return mean
+    raise NumericalError(
+        f"The mean of |Ay| over one rotation does not settle with {n // 2} points.\n  Last values {previous!r}, {mean!r}.\n"
+        "  The eigenvalues are nearly defective, or A nearly singular: perturb them, or ask for less time."
+    )
