@@ -3,7 +3,8 @@ r"""Initial laws: each knows its density, its exact cell masses, how to sample a
 On the circle everything but the density comes from one object, the cumulative function `F(theta) = mu_0([0, theta])`. It is tabulated
 once on panels that are halved until two Gauss-Legendre rules agree to round-off: narrow peaks and jumps get small panels, smooth parts
 large ones. Cell masses are differences of F, samples are `F^{-1}` of uniform numbers, nodes are `F^{-1}((j - 1/2)/n)` with weights 1/n:
-the midpoint rule in the mass variable, which is spectrally accurate for smooth positive densities and follows every cluster.
+the midpoint rule in the mass variable, which is spectrally accurate for smooth densities that are nowhere small compared with 1/n, and
+follows every cluster.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Particles:
         Seed of the random placement; it is part of the method, so a run repeats bit for bit.
     placement : {"random", "nodes"}
         "random": independent samples, equal weights, error n^{-1/2}. "nodes": deterministic nodes of the law, spectrally accurate
-        for smooth densities.
+        for smooth densities that are nowhere small compared with 1/n.
     tol : float
         Local error of a step in radians, and tolerance of the attention sums (at least 1e-13).
     steps : int, optional
