@@ -272,8 +272,8 @@ def _travel(attention: Attention, x: np.ndarray, time: float) -> Journey:
 
 def _without_whole_turns(A: np.ndarray, G: np.ndarray, x: np.ndarray, time: float) -> tuple[np.ndarray, float]:
     """On the circle with complex eigenvalues +- i omega, `e^{sG} = -I` at s = pi/omega: half a turn takes every point the same time."""
-    determinant = float(np.linalg.det(G))
-    if determinant <= 0:
+    determinant = float(np.linalg.det(G))  # omega^2, as G has trace 0
+    if determinant <= 1e-8 * float(np.linalg.norm(G, 2)) ** 2:  # real, or so nearly defective that the turns are slow
         return x, time
     omega = np.sqrt(determinant)
     if time * omega < 4 * np.pi * float(np.linalg.norm(A, 2)):  # too short to be worth it
@@ -287,15 +287,17 @@ def _without_whole_turns(A: np.ndarray, G: np.ndarray, x: np.ndarray, time: floa
 def _straight(G: np.ndarray, size: float, x: np.ndarray, s: float) -> tuple[np.ndarray, np.ndarray]:
     """`(e^{sG} x / |.|, log |e^{sG} x|)`, in pieces that cannot overflow."""
     pieces = int(np.ceil(s * size / 200))
-    if pieces > MOST_PANELS:
-        raise _too_long(s, size)
     E = expm(s / pieces * G)
     y, log_stretch = x, np.zeros(len(x))
-    for _ in range(pieces):
-        y = y @ E.T
+    for done in range(min(pieces, MOST_PANELS)):
+        before, y = y, y @ E.T
         length = _norm(y)
         y = y / length[:, None]
+        if np.array_equal(y, before):  # settled for good: only the stretch goes on
+            return y, log_stretch + (pieces - done) * np.log(length)
         log_stretch += np.log(length)
+    if pieces > MOST_PANELS:
+        raise _too_long(s, size)
     return y, log_stretch
 
 
@@ -347,6 +349,12 @@ def _clocked(A: np.ndarray, G: np.ndarray, size: float, x: np.ndarray, time: flo
                 y[last], stretch = _stop(coefficients, Y[:-1, ends], speed[:-1, ends] * h, growth[:-1, ends], left[last])
                 log_stretch[last] += stretch
                 left[last] = 0.0
+            # settled for good: not one component has moved while perturbations grew or fell by e^64 or so; only the stretch goes on
+            settled = goes_on & (k >= 6) & (np.abs(Y[-1] - y[rows]) <= 4 * EPS * np.abs(y[rows])).all(axis=1)
+            rest = rows[settled]
+            log_stretch[rest] += growth[-1, settled] * (left[rest] / elapsed[settled])
+            left[rest] = 0.0
+            goes_on &= ~settled
             on = rows[goes_on]
             y[on] = Y[-1, goes_on]
             log_stretch[on] += growth[-1, goes_on]
@@ -411,5 +419,5 @@ def _stop(coefficients: np.ndarray, Y: np.ndarray, speed: np.ndarray, growth: np
 def _too_long(s: float, size: float) -> NumericalError:
     return NumericalError(
         f"The zero-temperature flow needs more than {MOST_PANELS} panels.\n  |M| s is at least {s * size:.3g} here.\n"
-        "  Ask for a shorter time: by now the law has settled, or the flow is periodic and its phase is round-off."
+        "  Ask for a shorter time (a rotation needs a few panels a turn), or move A away from a singular matrix (the clocks then have kinks)."
     )
