@@ -30,8 +30,8 @@ from mfpde.geometry import Circle, Geometry
 from mfpde.measure import Measure
 
 QUARTER = np.pi / 2
-TIE = 2.0**-96  # levels closer than this are one level; their own round-off is a few 2^-104
-PRECISION = 2.0**-51  # relative gap between the cost found and the proven lower bound
+TIE = 2.0**-96  # levels closer than this are one level, whose round-off is a few 2^-104: masses below 1.3e-29 do not count in W_2
+PRECISION = 2.0**-50  # relative gap between the cost found and the proven lower bound
 
 
 def wasserstein(a: Measure, b: Measure, geometry: Geometry, p: int = 2) -> float:
@@ -267,27 +267,27 @@ def shift_cost(f, g, alpha, beta):
     crossed_f, crossed_g = 0.0, 0.0  # arcs without mass crossed at this level
     while j < last_g or not home:
         rest_f = climb(f, i + 1, alpha, beta, level, sublevel)
-        rest_g = climb(g, j + 1, 0.0, 0.0, level, sublevel) if j < last_g else np.inf
-        to_f = np.inf if home else rest_f
-        step = max(min(to_f, rest_g), 0.0)
-        here = between(f, i, g, j) + turn * (4 * QUARTER)
+        rest_g = climb(g, j + 1, 0.0, 0.0, level, sublevel) if j < last_g else 0.0
+        # compared with each other, not with the level: two rests that agree in a double may differ by a mass that counts
+        moves_f = not home and (j == last_g or climb(f, i + 1, alpha, beta, g.high[j + 1], g.low[j + 1]) <= 0.0)
+        step = max(rest_f if moves_f else rest_g, 0.0)
+        here = (f.quarters[i] + 4 * turn - g.quarters[j]) * QUARTER + (f.offsets[i] - g.offsets[j])
         d0 = here + (into_f - into_g)
-        moves_f = to_f <= rest_g
-        moves_g = rest_g <= to_f and not (moves_f and step == 0.0)  # where both stand before a horizontal piece, F goes first
+        end_f, end_g = into_f, into_g
         if moves_f:
             end_f = between(f, i + 1, f, i)
+            if step > 0.0 and piece_g > 0.0:
+                end_g = between(g, j + 1, g, j) * (1.0 - (rest_g - step) / piece_g)
         else:
-            end_f = between(f, i + 1, f, i) * (1.0 - (rest_f - step) / piece_f) if piece_f > 0.0 and step > 0.0 else into_f
-        if moves_g:
             end_g = between(g, j + 1, g, j)
-        else:
-            end_g = between(g, j + 1, g, j) * (1.0 - (rest_g - step) / piece_g) if piece_g > 0.0 and step > 0.0 else into_g
+            if step > 0.0 and piece_f > 0.0:
+                end_f = between(f, i + 1, f, i) * (1.0 - (rest_f - step) / piece_f)
         d1 = here + (end_f - end_g)
-        cost, e = two_sum(cost, step * (d0 * d0 + d0 * d1 + d1 * d1) / 3.0)
-        spare += e
         slope, e = two_sum(slope, (end_f - into_f) * (d0 + d1))
         slack += e
         if step > TIE:
+            cost, e = two_sum(cost, step * (d0 * d0 + d0 * d1 + d1 * d1) / 3.0)
+            spare += e
             crossed_f, crossed_g = 0.0, 0.0
         else:
             above += 2.0 * (end_f - into_f) * crossed_g
@@ -295,19 +295,18 @@ def shift_cost(f, g, alpha, beta):
             crossed_f += end_f - into_f
             crossed_g += end_g - into_g
         into_f, into_g = end_f, end_g
-        if moves_g:
-            j += 1
-            level, sublevel, into_g = g.high[j], g.low[j], 0.0
-            piece_g = rise(g, j) if j < last_g else 0.0
         if moves_f:
-            i += 1
-            if not moves_g:
-                level, sublevel = plus(f.high[i], f.low[i] - beta, -alpha)
+            i, into_f = i + 1, 0.0
+            level, sublevel = plus(f.high[i], f.low[i] - beta, -alpha)
             if i == last_f:
                 i, turn = 0, turn + 1
                 alpha, beta = plus(alpha, beta, -1.0)
-            home, into_f = i == first, 0.0
+            home = i == first
             piece_f = rise(f, i)
+        else:
+            j, into_g = j + 1, 0.0
+            level, sublevel = g.high[j], g.low[j]
+            piece_g = rise(g, j) if j < last_g else 0.0
     return cost + spare, slope + slack - below, slope + slack + above
 
 
@@ -333,11 +332,12 @@ def minimum(cost: Callable[[float, float], tuple[float, float, float]]) -> float
         else:
             upper, f1, g1 = trial, f, left
         width = (upper[0] - lower[0]) + (upper[1] - lower[1])
-        tangents = min(max((f0 - f1 + g1 * width) / (g1 - g0), 0.0), width)
-        bound = max(f0 + g0 * tangents, f1 - g1 * (width - tangents))
-        if best - bound <= PRECISION * best or min(-g0, g1) * width <= PRECISION * best:
+        meet = (f0 - f1 + g1 * width) / (g1 - g0)  # where the tangents meet, measured from `lower`
+        blur = 2.0**-52 * (f0 + f1 + g1 * width) / (g1 - g0)  # its round-off, large while one end is far up
+        meet = min(max(meet, 2 * blur), width - 2 * blur)  # step over the kink rather than stop short of it
+        if min(-g0 * min(meet + blur, width), g1 * min(width - meet + blur, width)) <= PRECISION * best:
             return best
-        t = (width * g0 / (g0 - g1), tangents, 0.5 * width if width > goal else tangents)[step % 3]
+        t = (width * g0 / (g0 - g1), meet, 0.5 * width if width > goal else meet)[step % 3]
         if step % 3 == 2:
             goal = 0.5 * width
         trial = plus(*lower, t if 0 < t < width else 0.5 * width)
