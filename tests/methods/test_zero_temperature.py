@@ -99,6 +99,18 @@ def test_the_flow_is_a_group(name):
     assert np.abs(flow(attention, -x, 1.0) + flow(attention, x, 1.0)).max() < 1e-14  # odd
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_ill_conditioned_scores_keep_their_clocks(seed):
+    """cond(A) = 1e5: |Ay| has near-kinks 1e-5 wide, and round-off in y shows in it. Two legs must add up to one."""
+    rng = np.random.default_rng(seed)
+    (U, _), (W, _) = np.linalg.qr(rng.normal(size=(2, 2))), np.linalg.qr(rng.normal(size=(2, 2)))
+    attention = head(rng.normal(size=(2, 2)), U @ np.diag([1.0, 1e-5]) @ W)
+    x = unit_vectors(40, 2, seed)
+    error = np.linalg.norm(flow(attention, flow(attention, x, 0.4), 0.6) - flow(attention, x, 1.0), axis=1)
+    assert np.median(error) < 1e-12
+    assert error.max() < 1e-9  # eps |A|/|Ay| = 1e-11 of the clock, times the speed |M|/|Ay|
+
+
 @pytest.mark.parametrize("name", ["symmetric", "two clocks", "non-normal"])
 @pytest.mark.parametrize("time", [1e3, 1e6, 1e12])
 def test_long_times_do_not_overflow(name, time):
