@@ -137,7 +137,7 @@ def load(path: str | os.PathLike[str]) -> Trajectory:
     """
     source = Path(path).with_suffix(".npz")
     try:
-        with np.load(source, allow_pickle=False) as data:
+        with open(source, "rb") as file, np.load(file, allow_pickle=False) as data:
             arrays = {name: data[name] for name in data.files}
         meta = json.loads(str(arrays["meta"]))
     except FileNotFoundError:
