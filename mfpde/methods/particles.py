@@ -15,6 +15,7 @@ import numpy as np
 
 from mfpde import attention
 from mfpde.errors import InputError, NumericalError
+from mfpde.initial import Atoms
 from mfpde.measure import Measure
 from mfpde.methods.base import State
 from mfpde.model import Problem
@@ -38,7 +39,7 @@ class Particles:
         Seed of the random placement; it is part of the method, so a run repeats bit for bit.
     placement : {"random", "nodes"}
         "random": independent samples, equal weights, error n^{-1/2}. "nodes": deterministic nodes of the law, spectrally accurate
-        for smooth densities that are nowhere small compared with 1/n.
+        for smooth densities.
     tol : float
         Local error of a step in radians, and tolerance of the attention sums (at least 1e-13).
     steps : int, optional
@@ -98,7 +99,9 @@ class ParticlesScheme:
         self._warn_if_too_few()
 
     def _warn_if_too_few(self) -> None:
-        """n^{2/(d-1)} against beta |A|: the mean distance of tokens against the width of the attention kernel."""
+        """n^{2/(d-1)} against beta |A|: the mean distance of tokens against the width of the attention kernel. Atoms are exact as they are."""
+        if isinstance(self.problem.initial, Atoms):
+            return
         sharpness = self.problem.attention.beta * np.linalg.norm(self.problem.attention.A, 2)
         reach = len(self.start) ** (2 / (self.problem.geometry.dim - 1)) / 20
         if np.isfinite(sharpness) and sharpness > reach:

@@ -20,6 +20,8 @@ from numpy.polynomial import legendre
 from scipy.linalg import expm
 
 from mfpde.errors import InputError, NumericalError
+from mfpde.geometry import Circle
+from mfpde.initial import CircleLaw
 from mfpde.limits import average_over_rotation
 from mfpde.measure import Measure
 from mfpde.methods.base import State
@@ -167,7 +169,9 @@ class ZeroTemperature:
     Parameters
     ----------
     nodes : int
-        Deterministic nodes of the initial law that are pushed forward; atoms are taken as they are.
+        Number of atoms that represent the law at each output time: on the circle midpoints of arcs with exact masses, chosen anew
+        for that time (an error of about 1/nodes in W1, relative to W1 itself while it is larger than 1e-4); elsewhere nodes of the
+        initial law, pushed forward. An atomic law is taken as it is.
 
     Examples
     --------
@@ -193,27 +197,43 @@ class ZeroTemperature:
 
 
 class ExactFlow:
-    """A zero-temperature problem ready to run: its "step" is the whole way, since every time is exact."""
+    """A zero-temperature problem ready to run: its "step" is the whole way, since every time is exact, and its state is the time alone."""
 
     def __init__(self, problem: Problem, nodes: int) -> None:
         self.problem, self.nodes = problem, nodes
         self._flows, self._stages = 0, Stages()
 
     def initial(self) -> State:
-        """The deterministic nodes of the initial law."""
-        start = self.problem.initial.nodes(self.nodes)
-        return State(0.0, np.inf, {"points": start.points, "weights": start.weights})
+        return State(0.0, np.inf, {})
 
     def advance(self, state: State) -> State:
         """To the final time at once (and from there as far again)."""
         horizon = self.problem.t_end
-        time = horizon if state.time < horizon else state.time + max(horizon, 1.0)
-        return State(time, np.inf, {**state.arrays, "points": self._flow(state, time)})
+        return State(horizon if state.time < horizon else state.time + max(horizon, 1.0), np.inf, {})
 
     def measure(self, before: State, after: State, time: float) -> Measure:
-        """The pushed-forward nodes at any time of the step."""
-        points = after.arrays["points"] if time == after.time else self._flow(before, time)
-        return Measure(points, before.arrays["weights"])
+        """The exact masses of about `nodes` arcs, at their midpoints; on other geometries, and for atoms, the nodes of the law pushed forward."""
+        law = self.problem.initial
+        if isinstance(law, CircleLaw):
+            return self._arcs(law, time)
+        start = law.nodes(self.nodes)
+        return Measure(self._flow(start.points, time), start.weights)
+
+    def _arcs(self, law: CircleLaw, time: float) -> Measure:
+        """Half of the arcs begin as quantiles of the law and go where the mass goes; the others *end* as equal arcs, and see what is stretched thin."""
+        circle, count = Circle(), max(self.nodes // 2, 2)
+        shares = np.arange(count) / count
+        begins = circle.points(law.cumulative.inverse(shares, uniform_share=0.5))
+        ends = circle.points(2 * np.pi * shares)
+        before = np.concatenate([circle.angles(begins), circle.angles(self._flow(ends, -time))])
+        after = np.concatenate([circle.angles(self._flow(begins, time)), circle.angles(ends)])
+        order = np.argsort(before)
+        before, after = before[order], after[order]  # the flow keeps the cyclic order
+        F = law.cumulative(before)
+        masses = np.diff(F, append=F[0] + 1)
+        widths = np.diff(after, append=after[0]) % (2 * np.pi)
+        widths[widths > 2 * np.pi - 1e-9] = 0.0  # two edges that round-off has exchanged
+        return Measure(circle.points(after + widths / 2), np.maximum(masses, 0.0))
 
     def density(self, time: float, points: Any) -> np.ndarray:
         """The exact density at `time`; see `density`."""
@@ -223,12 +243,10 @@ class ExactFlow:
         """Flow evaluations and the seconds they took."""
         return {"flows": self._flows, "seconds in flow": self._stages.seconds.get("flow", 0.0)}
 
-    def _flow(self, state: State, time: float) -> np.ndarray:
-        if time == state.time:
-            return state.arrays["points"]
+    def _flow(self, points: np.ndarray, time: float) -> np.ndarray:
         self._flows += 1
         with self._stages("flow"):
-            return flow(self.problem.attention, state.arrays["points"], time - state.time)
+            return flow(self.problem.attention, points, time)
 
 
 def _norm(x: np.ndarray) -> np.ndarray:

@@ -211,11 +211,11 @@ def test_the_density_of_a_symmetric_drift_from_uniform_data():
         # cosh - sinh cos(2 theta) = e^{-gs} + 2 sinh sin^2: no cancellation at the peak; tracing back amplifies round-off by e^{gs}
         exact = 1 / (2 * np.pi * (np.exp(-gs) + 2 * np.sinh(gs) * np.sin(theta) ** 2))
         assert np.abs(rho / exact - 1).max() < 1e-14 * np.exp(gs) + 1e-13
-        nodes = ZeroTemperature(nodes=4000).prepare(problem).initial().arrays
-        x = flow(problem.attention, nodes["points"], t)
+        nodes = problem.initial.nodes(4000)
+        x = flow(problem.attention, nodes.points, t)
         # the midpoint rule converges like tanh(gs/2)^{4000}: exact to round-off while e^{-gs} * 4000 > 40
         if t < 5:
-            assert nodes["weights"] @ (2 * x[:, 0] ** 2 - 1) == pytest.approx(np.tanh(gs / 2), abs=1e-13)
+            assert nodes.weights @ (2 * x[:, 0] ** 2 - 1) == pytest.approx(np.tanh(gs / 2), abs=1e-13)
 
 
 @pytest.mark.parametrize("name", [name for name, attention in HEADS.items() if attention.dim == 2])
@@ -289,11 +289,12 @@ def test_it_runs_in_the_time_loop_and_ignores_beta():
     warm = mf.Problem(mf.Attention(cold.attention.Q, cold.attention.K, cold.attention.V, beta=20.0), CIRCLE, law, t_end=2.0)
     times = [0, 0.4, 1.0, 2.0]
     runs = [mf.solve(problem, ZeroTemperature(nodes=300), save_at=times) for problem in (cold, warm)]
-    start = law.nodes(300)
+    pushed = law.nodes(20000)
     for t, a, b in zip(times, runs[0].measures, runs[1].measures, strict=True):
         assert np.array_equal(a.points, b.points)
-        assert np.abs(a.points - flow(cold.attention, start.points, t)).max() < 1e-13
-        assert np.array_equal(a.weights, start.weights)
+        assert np.array_equal(a.weights, b.weights)
+        # 300 arcs, each an atom at its midpoint, against 20000 nodes pushed forward
+        assert mf.wasserstein(a, mf.Measure(flow(cold.attention, pushed.points, t), pushed.weights), CIRCLE, p=1) < 2 * np.pi / 300
     alone = mf.solve(cold, ZeroTemperature(nodes=300))  # output times change nothing
     assert np.array_equal(alone.final.points, runs[0].final.points)
 
@@ -302,27 +303,25 @@ def test_the_scheme_goes_on_past_the_end_and_leaves_its_states_alone():
     problem = mf.Problem(HEADS["non-normal"], CIRCLE, LAW, t_end=1.5)
     scheme = ZeroTemperature(nodes=50).prepare(problem)
     first = scheme.initial()
-    kept = first.arrays["points"].copy()
     second = scheme.advance(first)
     third = scheme.advance(second)
     assert (first.time, second.time, third.time) == (0.0, 1.5, 3.0)
-    assert np.array_equal(first.arrays["points"], kept)
-    inner = scheme.measure(second, third, 2.2)
-    assert np.abs(inner.points - flow(problem.attention, kept, 2.2)).max() < 1e-12
-    assert scheme.statistics()["flows"] == 3
+    inner, whole = scheme.measure(second, third, 2.2), scheme.measure(first, second, 1.1)
+    assert inner.mass == pytest.approx(1, abs=1e-14)
+    assert whole.mass == pytest.approx(1, abs=1e-14)
+    assert scheme.statistics()["flows"] == 4
     x = CIRCLE.points([0.1, 2.0])
     assert np.array_equal(scheme.density(1.0, x), density(problem, 1.0, x))
     with pytest.raises(mf.InputError, match="nodes"):
         ZeroTemperature(nodes=0)
 
 
-def test_the_law_converges_to_the_limit_law():
-    """W2 to T_inf # mu_0 through the whole pipeline: every token goes to its nearest atom, by symmetry."""
-    problem = mf.Problem(HEADS["symmetric"], CIRCLE, mf.initial.uniform(CIRCLE), t_end=6.0)
-    run = mf.solve(problem, ZeroTemperature(nodes=4000))
-    distance = mf.wasserstein(run.final, mf.limits.push_forward(problem), CIRCLE, p=2)
-    angles = np.arctan2(np.abs(run.final.points[:, 1]), np.abs(run.final.points[:, 0]))
-    assert distance == pytest.approx(np.sqrt(np.mean(angles**2)), rel=1e-12)
-    # and the law itself: tan theta = e^{-gt} tan theta_0; the cusp at the repeller is 5 nodes wide, which costs 1e-3
-    square = quad(lambda a: np.arctan(np.exp(-0.8 * 6) * np.tan(a)) ** 2, 0, np.pi / 2, epsabs=1e-13, limit=200)[0] * 2 / np.pi
-    assert distance == pytest.approx(np.sqrt(square), rel=2e-3)
+@pytest.mark.parametrize("t", [2.0, 6.0, 10.0])
+def test_the_law_converges_to_the_limit_law(t):
+    """W1 and W2 to T_inf # mu_0 through the whole pipeline: tan theta = e^{-gt} tan theta_0, every token goes to its nearest atom."""
+    problem = mf.Problem(HEADS["symmetric"], CIRCLE, mf.initial.uniform(CIRCLE), t_end=t)
+    final = mf.solve(problem, ZeroTemperature(nodes=4000)).final
+    for p in (1, 2):
+        power = quad(lambda a, p=p: np.arctan(np.exp(-0.8 * t) * np.tan(a)) ** p, 0, np.pi / 2, epsabs=1e-14, limit=200)[0] * 2 / np.pi
+        # 4000 arcs: an error of order 1/4000 per arc where the law is thin; observed below 5e-4
+        assert mf.wasserstein(final, mf.limits.push_forward(problem), CIRCLE, p=p) == pytest.approx(power ** (1 / p), rel=1e-3)
