@@ -219,6 +219,10 @@ def test_the_flattest_peak_goes_first(turn):
     bumps = cells(mf.initial.von_mises_mixture(np.array([1.0, 1.5, 4.0]) + turn, 30.0, [1.0, 0.9, 1.0]))
     assert sorted(round(c.mass, 3) for c in dg.clusters(bumps)) == [0.345, 0.655]
     assert len(dg.clusters(bumps, contrast=1.05)) == 3
+    for side in (-0.75, 0.75):  # a knoll of 5 % on either flank of a mountain, 1.25 times as high as the dip between them
+        flank = cells(mf.initial.von_mises_mixture(np.array([1.0, 1.0 + side, 4.0]) + turn, 30.0, [1.0, 0.05, 1.0]))
+        assert dg.cluster_count(flank) == 2
+        assert len(dg.clusters(flank, contrast=1.05)) == 3
 
 
 def test_dust_is_left_out():
