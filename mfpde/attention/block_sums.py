@@ -17,15 +17,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mfpde.attention.block_arcs import Arcs, dot
+from mfpde.attention.block_arcs import dot
+from mfpde.attention.block_bounds import GROUP, LANES
 from mfpde.attention.block_selection import PIECES, select
 from mfpde.attention.direct import EPS, two_product, two_sum
 from mfpde.attention.exponential import exponential
 from mfpde.compiled import compiled, parallel_range
 
-LANES = 128  # partial sums kept side by side: vector registers, and short chains of additions
+KEEP = 2  # an arc with up to KEEP p points is summed point by point: compression would not pay
 TASKS = 64  # ranges of arcs handed to threads; fixed, so that results do not depend on the thread count
 FUSED = {"contract"}  # a*b + c in one rounding
+ANY_ORDER = {"contract", "reassoc", "nsz"}  # and sums in any order, so that they run in vector registers
 
 
 class Queries(NamedTuple):
@@ -41,6 +43,16 @@ class Queries(NamedTuple):
     centre_high: np.ndarray
     centre_low: np.ndarray
     turn: np.ndarray
+
+
+class Answer(NamedTuple):
+    """Where the results go: target i of the sorted list is row `place[i]`. `covariance` has no rows if it is not wanted."""
+
+    place: np.ndarray
+    log_z: np.ndarray
+    mean: np.ndarray
+    error: np.ndarray
+    covariance: np.ndarray
 
 
 class Chebyshev(NamedTuple):
@@ -59,11 +71,12 @@ class Work(NamedTuple):
     query: np.ndarray
     turn: np.ndarray
     proxy: np.ndarray
-    lanes: np.ndarray
+    state: np.ndarray
+    part: np.ndarray
+    moment: np.ndarray
     basis: np.ndarray
     along: np.ndarray
     across: np.ndarray
-    stations: np.ndarray
     peak: np.ndarray
     sums: np.ndarray
     at_targets: np.ndarray
@@ -107,149 +120,141 @@ def _highest_score(along, across, log_w, start, stop, tilt, bend):
     return top
 
 
-@compiled(error_model="numpy", fastmath=FUSED)
-def tilted(arcs, log_w, start, stop, top, tilt, bend, out, size):
-    """`out_j = w_j e^{<g, w_j>}` relative to source `top`; adds `out |exponent|` to `size`, for the round-off of the exponents."""
+@compiled(error_model="numpy", fastmath=ANY_ORDER)
+def tilted(arcs, log_w, start, stop, top, tilt, bend, out):
+    """`out_j = w_j e^{<g, w_j>}` relative to source `top`. Returns sum_j out_j |exponent|, for the round-off of the exponents."""
     s, low, level = arcs.along[top], arcs.along_low[top], log_w[top]
+    total = 0.0
     for j in range(start, stop):
         slope = tilt * ((arcs.along[j] - s) + (arcs.along_low[j] - low))
         a = exponential(slope + (bend * arcs.across[j] + (log_w[j] - level)))
         out[j - start] = a
-        size[j - start] += a * abs(slope)
+        total += a * abs(slope)
+    return total
 
 
-@compiled(error_model="numpy", fastmath=FUSED)
-def moments(position, start, stop, p, older, newer, total):
-    """Adds the moments `a_j T_k(position_j)`, k < p, lane by lane; `newer` holds the `a_j`. p is even."""
-    for j in range(stop - start):
-        a = newer[j]
-        b = position[start + j] * a
-        total[0, j] += a
-        total[1, j] += b
-        older[j] = a
-        newer[j] = b
-    for k in range(2, p, 2):
-        for j in range(stop - start):  # T_{k+1} = 2 x T_k - T_{k-1}, two steps at a time
-            x = 2 * position[start + j]
-            a = x * newer[j] - older[j]
-            b = x * a - newer[j]
-            older[j] = a
-            newer[j] = b
-            total[k, j] += a
-            total[k + 1, j] += b
-
-
-@compiled(error_model="numpy")
-def add_lanes(row, width):
-    """Sum of `row[:width]` by halving: a chain of log2(width) additions."""
-    while width > 1:
-        half = (width + 1) // 2
-        for j in range(width - half):
-            row[j] += row[half + j]
-        width = half
-    return row[0]
+@compiled(error_model="numpy", fastmath=ANY_ORDER)
+def moments(position, start, count, p, state, out):
+    """Adds the moments `sum_j a_j T_k(position_j)` to `out[k]`, k < p; `state` holds the a_j. Up to three moments beyond p come along."""
+    m0, m1, m2, m3 = 0.0, 0.0, 0.0, 0.0
+    for j in range(count):
+        x, a = position[start + j], state[j]
+        b = x * a
+        c = 2 * x * b - a
+        d = 2 * x * c - b
+        state[j], state[LANES + j] = c, d
+        m0, m1, m2, m3 = m0 + a, m1 + b, m2 + c, m3 + d
+    out[0], out[1], out[2], out[3] = out[0] + m0, out[1] + m1, out[2] + m2, out[3] + m3
+    for k in range(4, p, 4):
+        m0, m1, m2, m3 = 0.0, 0.0, 0.0, 0.0
+        for j in range(count):  # T_{k+1} = 2 x T_k - T_{k-1}, four steps in registers
+            x, old, new = 2 * position[start + j], state[j], state[LANES + j]
+            a = x * new - old
+            b = x * a - new
+            c = x * b - a
+            d = x * c - b
+            state[j], state[LANES + j] = c, d
+            m0, m1, m2, m3 = m0 + a, m1 + b, m2 + c, m3 + d
+        out[k], out[k + 1], out[k + 2], out[k + 3] = out[k] + m0, out[k + 1] + m1, out[k + 2] + m2, out[k + 3] + m3
 
 
 @compiled(error_model="numpy")
-def compress(arcs, log_w, b, top, tilt, bend, rule, proxy, lanes):
-    """Fill `proxy` (3, k): weights, along, across. Returns (k, mean |exponent|)."""
+def compress(arcs, log_w, b, top, tilt, bend, rule, work):
+    """Fill `work.proxy` (3, k): weights, along, across. Returns (k, mean |exponent|)."""
     first, last = arcs.start[b], arcs.start[b + 1]
-    p = arcs.nodes[b]
-    size = lanes[0]
-    if last - first <= p:
-        k = last - first
-        size[:k] = 0.0
-        tilted(arcs, log_w, first, last, top, tilt, bend, proxy[0], size)
-        mass, exponents = 0.0, 0.0
+    p, proxy, moment = arcs.nodes[b], work.proxy, work.moment
+    if last - first <= KEEP * p:
+        k, mass = last - first, 0.0
+        exponents = tilted(arcs, log_w, first, last, top, tilt, bend, proxy[0])
         for j in range(k):
             proxy[1, j] = arcs.along[first + j]
             proxy[2, j] = arcs.across[first + j]
             mass += proxy[0, j]
-            exponents += size[j]
         return k, exponents / mass
-    width = min(LANES, last - first)
-    older, newer, total = lanes[1], lanes[2], lanes[3:]
-    size[:width] = 0.0
-    for k in range(p):
-        for j in range(width):
-            total[k, j] = 0.0
-    for start in range(first, last, LANES):
-        stop = min(start + LANES, last)
-        tilted(arcs, log_w, start, stop, top, tilt, bend, newer, size)
-        moments(arcs.position, start, stop, p, older, newer, total)
+    moment[:] = 0.0
+    exponents = 0.0
+    for group in range(first, last, GROUP * LANES):
+        work.part[:] = 0.0
+        for start in range(group, min(group + GROUP * LANES, last), LANES):
+            stop = min(start + LANES, last)
+            exponents += tilted(arcs, log_w, start, stop, top, tilt, bend, work.state)
+            moments(arcs.position, start, stop - start, p, work.state, work.part)
+        moment += work.part
     for e in range(p):
         delta = arcs.radius[b] * rule.nodes[p, e]
         half = math.sin(0.5 * delta)
         proxy[0, e] = 0.0
         proxy[1, e] = math.sin(delta)
         proxy[2, e] = -2.0 * half * half
-    mass = 0.0
     for k in range(p):
-        moment = add_lanes(total[k], width)
-        if k == 0:
-            mass = moment
         for e in range(p):
-            proxy[0, e] += rule.transform[p, k, e] * moment
-    return p, add_lanes(size, width) / mass
+            proxy[0, e] += rule.transform[p, k, e] * moment[k]
+    return p, exponents / moment[0]
 
 
 @compiled(error_model="numpy", fastmath=FUSED)
 def at_stations(proxy, k, along, across, count, turn_along, turn_across, tilt, bend, values):
-    """`values[0] = sum a e^{<h, w>}`, `values[1:3] = sum a e^{<h, w>} w`, and the three products of w if there is room for them.
+    """`sum a e^{<h, w>}` and the same times the two components of w, in rows of `values`; with room for six rows also the products of w.
 
     `h = along beta A tau_t + across beta A c_t`; the four rates are the components of the two vectors along tau_s and c_s.
     """
-    values[:, :count] = 0.0
+    values[:] = 0.0
     for e in range(k):
         a, s, n = proxy[0, e], proxy[1, e], proxy[2, e]
         rate_along = turn_along * s + turn_across * n
         rate_across = tilt * s + bend * n
         for i in range(count):
             f = a * exponential(rate_along * along[i] + rate_across * across[i])
-            values[0, i] += f
-            values[1, i] += f * s
-            values[2, i] += f * n
-        if values.shape[0] > 3:
+            values[i] += f
+            values[LANES + i] += f * s
+            values[2 * LANES + i] += f * n
+        if values.size > 3 * LANES:
             for i in range(count):
                 f = a * exponential(rate_along * along[i] + rate_across * across[i])
-                values[3, i] += f * (s * s)
-                values[4, i] += f * (s * n)
-                values[5, i] += f * (n * n)
+                values[3 * LANES + i] += f * (s * s)
+                values[4 * LANES + i] += f * (s * n)
+                values[5 * LANES + i] += f * (n * n)
 
 
 @compiled(error_model="numpy", fastmath=FUSED)
 def coefficients(values, p, transform, out):
-    """Chebyshev coefficients of the polynomials through `values` (K, p) at the p nodes."""
-    for m in range(values.shape[0]):
+    """Chebyshev coefficients of the polynomials through the rows of `values` at the p nodes."""
+    for m in range(out.shape[0]):
         for k in range(p):
             c = 0.0
             for e in range(p):
-                c += transform[k, e] * values[m, e]
+                c += transform[k, e] * values[m * LANES + e]
             out[m, k] = c
 
 
 @compiled(error_model="numpy", fastmath=FUSED)
 def polynomials(position, start, stop, p, basis):
-    """`basis[k] = T_k(position)`."""
+    """T_k(position), k < p, in the rows of `basis`."""
     for j in range(stop - start):
-        basis[0, j] = 1.0
-        basis[1, j] = position[start + j]
+        basis[j] = 1.0
+        basis[LANES + j] = position[start + j]
     for k in range(2, p):
+        rows = basis[(k - 2) * LANES :]
         for j in range(stop - start):
-            basis[k, j] = 2 * position[start + j] * basis[k - 1, j] - basis[k - 2, j]
+            rows[2 * LANES + j] = 2 * position[start + j] * rows[LANES + j] - rows[j]
 
 
 @compiled(error_model="numpy", fastmath=FUSED)
 def expand(coefficient, basis, p, count, out):
-    """`out = sum_k coefficient[k] basis[k]`, four terms at a time; the coefficients from p on are zero."""
-    for k in range(0, p, 4):
-        a, b, c, d = coefficient[k], coefficient[k + 1], coefficient[k + 2], coefficient[k + 3]
-        if k == 0:
+    """`out[m] = sum_k coefficient[m, k] basis[k]`, three m and four k at a time; the coefficients from p on are zero."""
+    out[:] = 0.0
+    for m in range(0, coefficient.shape[0], 3):
+        to = out[m * LANES :]
+        for k in range(0, p, 4):
+            rows = basis[k * LANES :]
+            a0, a1, a2, a3 = coefficient[m, k], coefficient[m, k + 1], coefficient[m, k + 2], coefficient[m, k + 3]
+            b0, b1, b2, b3 = coefficient[m + 1, k], coefficient[m + 1, k + 1], coefficient[m + 1, k + 2], coefficient[m + 1, k + 3]
+            c0, c1, c2, c3 = coefficient[m + 2, k], coefficient[m + 2, k + 1], coefficient[m + 2, k + 2], coefficient[m + 2, k + 3]
             for i in range(count):
-                out[i] = (a * basis[0, i] + b * basis[1, i]) + (c * basis[2, i] + d * basis[3, i])
-        else:
-            for i in range(count):
-                out[i] += (a * basis[k, i] + b * basis[k + 1, i]) + (c * basis[k + 2, i] + d * basis[k + 3, i])
+                t0, t1, t2, t3 = rows[i], rows[LANES + i], rows[2 * LANES + i], rows[3 * LANES + i]
+                to[i] += (a0 * t0 + a1 * t1) + (a2 * t2 + a3 * t3)
+                to[LANES + i] += (b0 * t0 + b1 * t1) + (b2 * t2 + b3 * t3)
+                to[2 * LANES + i] += (c0 * t0 + c1 * t1) + (c2 * t2 + c3 * t3)
 
 
 @compiled(error_model="numpy")
@@ -265,42 +270,46 @@ def scores(queries, start, stop, dx, ex, dy, ey, top, top_low, high, low):
 
 @compiled(error_model="numpy")
 def peaks(high, low, centres, kept, pairs, count, peak):
-    """`peak` (4, n): largest score of every target (two doubles) and the centre of the arc that has it."""
-    peak[0, :count] = -np.inf
+    """Rows of `peak`: largest score of every target (two doubles) and the centre of the arc that has it."""
+    peak[:count] = -np.inf
     for q in range(pairs):
         cx, cy = centres[kept[q]]
         for i in range(count):
-            above = high[q, i] > peak[0, i]
-            peak[0, i] = high[q, i] if above else peak[0, i]
-            peak[1, i] = low[q, i] if above else peak[1, i]
-            peak[2, i] = cx if above else peak[2, i]
-            peak[3, i] = cy if above else peak[3, i]
+            above = high[q, i] > peak[i]
+            peak[i] = high[q, i] if above else peak[i]
+            peak[LANES + i] = low[q, i] if above else peak[LANES + i]
+            peak[2 * LANES + i] = cx if above else peak[2 * LANES + i]
+            peak[3 * LANES + i] = cy if above else peak[3 * LANES + i]
 
 
 @compiled(error_model="numpy", fastmath=FUSED)
 def gather(high, low, peak, cx, cy, values, size, count, sums):
-    """Add the share of one arc with centre c to `sums`: Z, round-off units and sum (y - best); with six `values` also sum (y - best)(y - best)^T.
+    """Add the share of one arc with centre c to the rows of `sums`: Z, round-off units and sum (y - best).
 
-    `values` holds the sums of 1 and w (and w w^T) in the frame of the arc, w = along tau + across c.
+    `values` holds the sums of 1 and w in the frame of the arc, w = along tau + across c.
     """
     for i in range(count):
-        f = exponential((high[i] - peak[0, i]) + (low[i] - peak[1, i]))
-        z = f * values[0, i]
-        s, n = f * values[1, i], f * values[2, i]
-        sums[0, i] += z
-        sums[1, i] += z * size
-        sums[2, i] += z * (cx - peak[2, i]) + (n * cx - s * cy)
-        sums[3, i] += z * (cy - peak[3, i]) + (n * cy + s * cx)
-    if values.shape[0] > 3:
-        for i in range(count):
-            f = exponential((high[i] - peak[0, i]) + (low[i] - peak[1, i]))
-            z = f * values[0, i]
-            dx, dy = cx - peak[2, i], cy - peak[3, i]
-            wx, wy = f * (values[2, i] * cx - values[1, i] * cy), f * (values[2, i] * cy + values[1, i] * cx)
-            ss, sn, nn = f * values[3, i], f * values[4, i], f * values[5, i]
-            sums[4, i] += z * dx * dx + 2 * dx * wx + (nn * cx * cx - 2 * sn * cx * cy + ss * cy * cy)
-            sums[5, i] += z * dx * dy + (dx * wy + dy * wx) + ((nn - ss) * cx * cy + sn * (cx * cx - cy * cy))
-            sums[6, i] += z * dy * dy + 2 * dy * wy + (nn * cy * cy + 2 * sn * cx * cy + ss * cx * cx)
+        f = exponential((high[i] - peak[i]) + (low[i] - peak[LANES + i]))
+        z = f * values[i]
+        s, n = f * values[LANES + i], f * values[2 * LANES + i]
+        sums[i] += z
+        sums[LANES + i] += z * size
+        sums[2 * LANES + i] += z * (cx - peak[2 * LANES + i]) + (n * cx - s * cy)
+        sums[3 * LANES + i] += z * (cy - peak[3 * LANES + i]) + (n * cy + s * cx)
+
+
+@compiled(error_model="numpy", fastmath=FUSED)
+def gather_products(high, low, peak, cx, cy, values, count, sums):
+    """Add the share of one arc to the last three rows of `sums`, sum (y - best)(y - best)^T."""
+    for i in range(count):
+        f = exponential((high[i] - peak[i]) + (low[i] - peak[LANES + i]))
+        dx, dy = cx - peak[2 * LANES + i], cy - peak[3 * LANES + i]
+        s, n = f * values[LANES + i], f * values[2 * LANES + i]
+        z, wx, wy = f * values[i], n * cx - s * cy, n * cy + s * cx
+        ss, sn, nn = f * values[3 * LANES + i], f * values[4 * LANES + i], f * values[5 * LANES + i]
+        sums[4 * LANES + i] += z * dx * dx + 2 * dx * wx + (nn * cx * cx - 2 * sn * cx * cy + ss * cy * cy)
+        sums[5 * LANES + i] += z * dx * dy + (dx * wy + dy * wx) + ((nn - ss) * cx * cy + sn * (cx * cx - cy * cy))
+        sums[6 * LANES + i] += z * dy * dy + 2 * dy * wy + (nn * cy * cy + 2 * sn * cx * cy + ss * cx * cx)
 
 
 @compiled(error_model="numpy")
@@ -324,14 +333,23 @@ def place_stations(t, targets, rule, along, across):
     """Where the sums of arc `t` are formed: at its targets, or at Chebyshev nodes if these are fewer. Returns how many."""
     first, p = targets.start[t], targets.nodes[t]
     count = targets.start[t + 1] - first
-    if count <= p:
+    if count <= KEEP * p:
         for i in range(count):
             along[i], across[i] = targets.along[first + i], targets.across[first + i]
-        return count
-    for i in range(p):
-        delta = targets.radius[t] * rule.nodes[p, i]
-        along[i], across[i] = math.sin(delta), -2.0 * math.sin(0.5 * delta) ** 2
-    return p
+    else:
+        count = p
+        for i in range(p):
+            delta = targets.radius[t] * rule.nodes[p, i]
+            along[i], across[i] = math.sin(delta), -2.0 * math.sin(0.5 * delta) ** 2
+    for i in range(count, padded(count)):
+        along[i], across[i] = 0.0, 0.0
+    return count
+
+
+@compiled(inline="always")
+def padded(count):
+    """Up to full vector registers."""
+    return (count + 7) // 8 * 8
 
 
 @compiled(error_model="numpy")
@@ -343,111 +361,109 @@ def pair(t, s, queries, sources, log_w, rule, count, stretch, work, values):
     tilt_low += queries.centre_low[t, 1] * cx - queries.centre_low[t, 0] * cy
     bend = gx * cx + gy * cy
     top = loudest(sources.along, sources.across, log_w, sources.start[s], sources.start[s + 1], tilt, bend)
-    k, exponents = compress(sources, log_w, s, top, tilt, bend, rule, work.proxy, work.lanes)
+    k, exponents = compress(sources, log_w, s, top, tilt, bend, rule, work)
     turn_x, turn_y = queries.turn[t]
     rate_along, rate_across = turn_y * cx - turn_x * cy, turn_x * cx + turn_y * cy
-    at_stations(work.proxy, k, work.along, work.across, count, rate_along, rate_across, tilt, bend, values)
+    at_stations(work.proxy, k, work.along, work.across, padded(count), rate_along, rate_across, tilt, bend, values)
     p, lost = two_product(tilt, sources.along[top])
     level, rest = two_sum(p, log_w[top])
-    return level, lost + rest + (tilt_low * sources.along[top] + tilt * sources.along_low[top]), stretch * exponents + 3 * abs(log_w[top])
+    return level, lost + rest + (tilt_low * sources.along[top] + tilt * sources.along_low[top]), stretch * exponents + 2 * abs(log_w[top])
 
 
 @compiled(error_model="numpy")
-def attend_arc(t, targets, queries, sources, log_w, tree, threshold, stretch, rule, guess, work, out):
-    """Fill `out[:, targets of arc t]`; returns the winning arc of sources. See `attend` for the rows of `out`."""
+def attend_arc(t, targets, queries, sources, log_w, tree, threshold, stretch, rule, guess, work, answer):
+    """Answer the targets of arc `t`; returns the winning arc of sources."""
     pairs, best, dropped = choose(t, targets, queries, tree, threshold, guess, work)
-    kept = work.kept
+    kept, order = work.kept, work.at_targets.size // LANES
     first, last = targets.start[t], targets.start[t + 1]
     count = place_stations(t, targets, rule, work.along, work.across)
     interpolated = count < last - first
-    order, pad = work.stations.shape
-    values, tops = np.empty((pairs, order, pad)), np.empty((pairs, 3))
+    tops = np.empty((pairs, 3))
+    values = np.empty((0 if interpolated else pairs, order * LANES))
+    polynomial = np.zeros((pairs if interpolated else 0, order, work.proxy.shape[1]))
     for q in range(pairs):
-        stations = work.stations if interpolated else values[q]
-        level, level_low, size = pair(t, kept[q], queries, sources, log_w, rule, count, stretch, work, stations)
-        tops[q, 0], tops[q, 1], tops[q, 2] = level, level_low, size
+        stations = work.at_targets if interpolated else values[q]
+        tops[q, 0], tops[q, 1], tops[q, 2] = pair(t, kept[q], queries, sources, log_w, rule, count, stretch, work, stations)
         if interpolated:
-            values[q, :, count:] = 0.0
-            coefficients(stations, count, rule.transform[count], values[q])
+            coefficients(stations, count, rule.transform[count], polynomial[q])
     rx, ry = sources.centre[best]
-    chunk = work.peak.shape[1]
-    high, low = np.empty((pairs, chunk)), np.empty((pairs, chunk))
-    for start in range(first, last, chunk):
-        stop = min(start + chunk, last)
+    high, low = np.empty((pairs, LANES)), np.empty((pairs, LANES))
+    for start in range(first, last, LANES):
+        stop = min(start + LANES, last)
         n = stop - start
         for q in range(pairs):
             dx, ex = two_sum(sources.centre[kept[q], 0], -rx)
             dy, ey = two_sum(sources.centre[kept[q], 1], -ry)
             scores(queries, start, stop, dx, ex, dy, ey, tops[q, 0], tops[q, 1], high[q], low[q])
         peaks(high, low, sources.centre, kept, pairs, n, work.peak)
-        work.sums[:, :n] = 0.0
+        work.sums[:] = 0.0
         if interpolated:
             polynomials(targets.position, start, stop, (count + 3) // 4 * 4, work.basis)
         for q in range(pairs):
             cx, cy = sources.centre[kept[q]]
-            at_targets = values[q]
+            at_targets = work.at_targets if interpolated else values[q]
             if interpolated:
-                at_targets = work.at_targets
-                for m in range(order):
-                    expand(values[q, m], work.basis, count, n, at_targets[m])
+                expand(polynomial[q], work.basis, count, n, at_targets)
             gather(high[q], low[q], work.peak, cx, cy, at_targets, tops[q, 2], n, work.sums)
-        finish(queries, start, stop, rx, ry, work.peak, work.sums, dropped + EPS * pairs, out)
+            if order == 6:
+                gather_products(high[q], low[q], work.peak, cx, cy, at_targets, n, work.sums)
+        finish(queries, start, stop, rx, ry, work.peak, work.sums, 2 * dropped + 2 * EPS * pairs, answer)
     return best
 
 
 @compiled(error_model="numpy")
-def finish(queries, start, stop, rx, ry, peak, sums, lost, out):
-    """From the sums relative to reference and peak to log Z, m, the error and the covariance."""
+def finish(queries, start, stop, rx, ry, peak, sums, lost, answer):
+    """From the sums relative to reference and peak to log Z, m, the error that depends on the data, and the covariance."""
     for i in range(start, stop):
-        j = i - start
-        z = sums[0, j]
+        j, k = i - start, answer.place[i]
+        z = sums[j]
         s, low = dot(queries.high[0, i], queries.high[1, i], rx, ry)
-        s, e = two_sum(s, peak[0, j])
-        out[0, i] = s + (e + low + (queries.low[0, i] * rx + queries.low[1, i] * ry) + peak[1, j] + math.log(z))
-        mx, my = sums[2, j] / z, sums[3, j] / z
-        out[1, i], out[2, i] = peak[2, j] + mx, peak[3, j] + my
-        out[3, i] = lost + EPS * sums[1, j] / z
-        if out.shape[0] > 4:
-            out[4, i], out[5, i], out[6, i] = sums[4, j] / z - mx * mx, sums[5, j] / z - mx * my, sums[6, j] / z - my * my
+        s, e = two_sum(s, peak[j])
+        answer.log_z[k] = s + (e + low + (queries.low[0, i] * rx + queries.low[1, i] * ry) + peak[LANES + j] + math.log(z))
+        mx, my = sums[2 * LANES + j] / z, sums[3 * LANES + j] / z
+        answer.mean[k, 0], answer.mean[k, 1] = peak[2 * LANES + j] + mx, peak[3 * LANES + j] + my
+        answer.error[k] = lost + 1.5 * EPS * sums[LANES + j] / z
+        if answer.covariance.shape[0] > 0:
+            answer.covariance[k, 0, 0] = sums[4 * LANES + j] / z - mx * mx
+            answer.covariance[k, 0, 1] = answer.covariance[k, 1, 0] = sums[5 * LANES + j] / z - mx * my
+            answer.covariance[k, 1, 1] = sums[6 * LANES + j] / z - my * my
 
 
 @compiled(error_model="numpy")
-def attend_range(begin, end, targets, queries, sources, log_w, tree, threshold, stretch, rule, out):
+def attend_range(begin, end, targets, queries, sources, log_w, tree, threshold, stretch, rule, answer):
     """`attend_arc` for the arcs `begin..end-1`, with scratch of its own."""
-    widest = 1
-    for t in range(begin, end):
-        widest = max(widest, targets.start[t + 1] - targets.start[t])
-    chunk, size, order = min(widest, LANES), (rule.nodes.shape[1] + 3) // 4 * 4, out.shape[0] - 1
-    arcs = sources.middle.size
+    size, order = rule.nodes.shape[1] + 3, 6 if answer.covariance.shape[0] > 0 else 3
+    arcs, most = sources.middle.size, KEEP * size + 8
     work = Work(
-        np.empty(arcs, np.int64),
-        np.full(arcs, -1),
-        np.empty(256, np.int64),
-        np.empty((PIECES, 2)),
-        np.empty((PIECES, 3)),
-        np.empty((3, size)),
-        np.empty((3 + size, LANES)),
-        np.empty((size, chunk)),
-        np.empty(size),
-        np.empty(size),
-        np.empty((order, size)),
-        np.empty((4, chunk)),
-        np.empty((order + 1, chunk)),
-        np.empty((order, chunk)),
+        kept=np.empty(arcs, np.int64),
+        mark=np.full(arcs, -1),
+        stack=np.empty(256, np.int64),
+        query=np.empty((PIECES, 2)),
+        turn=np.empty((PIECES, 3)),
+        proxy=np.empty((3, most)),
+        state=np.empty(2 * LANES),
+        part=np.empty(size),
+        moment=np.empty(size),
+        basis=np.empty(size * LANES),
+        along=np.empty(most),
+        across=np.empty(most),
+        peak=np.empty(4 * LANES),
+        sums=np.empty((order + 1) * LANES),
+        at_targets=np.empty(order * LANES),
     )
     guess = np.argmax(tree.log_mass[tree.mean.shape[0] :])
     for t in range(begin, end):
-        guess = attend_arc(t, targets, queries, sources, log_w, tree, threshold, stretch, rule, guess, work, out)
+        guess = attend_arc(t, targets, queries, sources, log_w, tree, threshold, stretch, rule, guess, work, answer)
 
 
-def _attend(targets, queries, sources, log_w, tree, threshold, stretch, rule, out):
-    """Fill `out` (4 or 7, n): log Z, m (2 rows), the error that depends on the data, and the covariance (xx, xy, yy) if there is room for it.
+def _attend(targets, queries, sources, log_w, tree, threshold, stretch, rule, answer):
+    """Fill `answer`: log Z, m, the part of the error that depends on the data, and the covariance if there is room for it.
 
     `threshold` is the log of what an arc of sources must contribute to be kept, `stretch` the round-off per unit of exponent.
     """
     arcs = targets.middle.size
     for task in parallel_range(TASKS):
-        attend_range(arcs * task // TASKS, arcs * (task + 1) // TASKS, targets, queries, sources, log_w, tree, threshold, stretch, rule, out)
+        attend_range(arcs * task // TASKS, arcs * (task + 1) // TASKS, targets, queries, sources, log_w, tree, threshold, stretch, rule, answer)
 
 
 attend_serial = compiled(_attend)
