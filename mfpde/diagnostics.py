@@ -36,7 +36,7 @@ def log_energy(measure: Measure, problem: Problem) -> float:
     -----
     At `beta = 0` the value is 0 for every law. Relative error of E: 1e-10, the tolerance of the attention sums; their cost, too:
     O(N log N) on most meshes, O(n^2) for n atoms. E rises along the flow if `A` is symmetric and `V = A` (see `dissipation`); any A has an energy,
-    but then it need not rise. Source: Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv 2312.10794, equation (3.5); docs/theory.
+    but then it need not rise. Source: Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv 2312.10794; docs/theory.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def dissipation(measure: Measure, problem: Problem) -> float:
 
     Notes
     -----
-    Tolerance and cost of `log_energy`. Source: docs/theory (energy identities); for A = V = I also arXiv 2312.10794, section 3.
+    Tolerance and cost of `log_energy`. Source: docs/theory (energy identities); for A = V = I also arXiv 2312.10794.
 
     Examples
     --------
