@@ -121,8 +121,8 @@ def plan(
     tol : float
         The promise at every target: relative error of Z (down to its conditioning, 8 eps |log Z|), absolute error of m.
         From 1e-14 to 0.1.
-    method : {"auto", "direct", "fft", "blocks"}
-        `auto` ends in a tier that always succeeds; the others use that tier alone and raise `ToleranceError` where it fails.
+    method : str
+        "auto", "direct", and on the circle "fft", "blocks", on the sphere "harmonics", "tree". `auto` ends in a tier that always succeeds; the others use that tier alone and raise `ToleranceError` where it fails.
         At `beta = inf` there is one way only, the maximum over the support, and a mesh cell supports its whole arc.
 
     Returns
@@ -143,8 +143,9 @@ def plan(
         raise InputError(f"Attention acts on R^{attention.dim}, but {geometry!r} lives in R^{geometry.dim}.\n  Give matrices of size {geometry.dim}.")
     if not TOLERANCES[0] <= tol <= TOLERANCES[1]:
         raise InputError(f"tol is out of reach.\n  tol = {tol}\n  Double precision keeps promises from {TOLERANCES[0]:g} to {TOLERANCES[1]:g}.")
-    if method not in ("auto", "direct", "fft", "blocks"):
-        raise unknown_name("attention method", method, ("auto", "direct", "fft", "blocks"))
+    known = METHODS[type(geometry).__name__]
+    if method not in known:
+        raise unknown_name(f"attention method on {geometry!r}", method, known)
     y = sources.centres if isinstance(sources, Mesh) else geometry.check_points(sources)
     if targets is None:
         x = y
@@ -153,23 +154,50 @@ def plan(
     return AttentionOperator(attention, geometry, x, len(y), tol, _ladder(attention, geometry, sources, y, x, tol, method))
 
 
+METHODS = {"Circle": ("auto", "direct", "fft", "blocks"), "Sphere": ("auto", "direct", "harmonics", "tree")}
+DIRECT_PAIRS = 1 << 17  # up to this many pairs the plain sum is the fastest (validation/attention_speed)
+GRID_PAIRS = 1 << 12  # a convolution between grids pays earlier
+
+
 def _ladder(attention: Attention, geometry: Geometry, sources: Any, y: np.ndarray, x: np.ndarray, tol: float, method: str) -> list[Tier]:
-    """The tiers of a plan, fast ones first."""
+    """The tiers of a plan, fast ones first. `auto` ends with the direct sum, which always succeeds."""
     if attention.beta == np.inf:
         from mfpde.attention.zero_temperature import Argmax
 
         return [Argmax(attention, geometry, sources if isinstance(sources, Mesh) else y, x)]
     from mfpde.attention.direct import Direct
 
+    if method == "direct":
+        return [Direct(attention, y, x)]
+    ladder = _on_circle(attention, y, x, tol, method) if geometry.dim == 2 else _on_sphere(attention, y, x, tol, method)
+    return [*ladder, Direct(attention, y, x)] if method == "auto" else ladder
+
+
+def _on_circle(attention: Attention, y: np.ndarray, x: np.ndarray, tol: float, method: str) -> list[Tier]:
+    """A transform where it is cheap, for the targets it can certify; tilted blocks for the rest."""
+    from mfpde.attention.blocks import Blocks
+
+    pairs = len(x) * len(y)
     ladder: list[Tier] = []
-    if method == "fft" or (method == "auto" and len(x) * len(y) > DIRECT_PAIRS):
+    if method == "fft" or (method == "auto" and pairs > GRID_PAIRS):
         ladder += _fourier(attention, y, x, required=method == "fft")
-    if method in ("auto", "direct"):
-        ladder.append(Direct(attention, y, x))
+    if method == "blocks" or (method == "auto" and pairs > DIRECT_PAIRS):
+        ladder.append(Blocks(attention, y, x, tol))
     return ladder
 
 
-DIRECT_PAIRS = 64 * 64  # below this the plain sum is faster than any transform
+def _on_sphere(attention: Attention, y: np.ndarray, x: np.ndarray, tol: float, method: str) -> list[Tier]:
+    """Harmonic transforms where they pay, for the targets they can certify; the tree-pruned sum for the rest."""
+    from mfpde.attention.harmonics import Harmonics
+    from mfpde.attention.tree import Tree
+
+    large = len(x) * len(y) > DIRECT_PAIRS
+    ladder: list[Tier] = []
+    if method == "harmonics" or (method == "auto" and large and Harmonics.pays(attention, len(y), len(x))):
+        ladder.append(Harmonics(attention, y, x))
+    if method == "tree" or (method == "auto" and large):
+        ladder.append(Tree(attention, y, x, tol))
+    return ladder
 
 
 def _fourier(attention: Attention, y: np.ndarray, x: np.ndarray, *, required: bool) -> list[Tier]:
