@@ -25,6 +25,8 @@ _HOME = {
     "Measure": "measure",
     "FiniteVolume": "methods.finite_volume",
     "Particles": "methods.particles",
+    "Lagrangian": "methods.lagrangian",
+    "Clusters": "methods.clusters",
     "ZeroTemperature": "methods.zero_temperature",
     "FiPyUpwind": "methods.fipy_upwind",
     "solve": "solver",
