@@ -10,7 +10,7 @@ kept in a balanced tree of caps; targets in leaves of the same kind of tree. For
 The difference of the two does not depend on z: a node is dropped for the whole leaf at once, and the dropped bounds are added up. What is kept is
 copied together and summed by a vectorised loop relative to the tangent plane, so no search for the largest term is needed.
 Sources are measured from p: a term is `e^{<z, y - p> + log w}`, its rounding error eps |z| |y - p|. Where that is too much (two far clusters that tie at
-large beta), or where the exponents would overflow, the leaf is summed like `direct`. Derived in docs/attention_sphere.
+large beta), the leaf is summed like `direct`. Derived in docs/attention_sphere.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ TARGET_LEAF, SOURCE_LEAF = 64, 64  # points in a leaf, at most; the time is flat
 NOTHING = -1e300  # the log of no mass
 COARSE = 7.0  # the partial sum at a leaf centre lacks at most e^-7 of Z
 CHUNK = 1024  # sources summed before the subtotal is put away: keeps them in the first cache and the round-off small
-TOP = 550.0  # exponents (base e) that the vectorised loop may meet
-FLOOR = 5e-13  # round-off of the vectorised sum: polynomial, logarithms of weights up to e^745, subtotals
+TOP = 550.0  # exponents (base e) up to which the vectorised loop needs no search for the largest term
+FLOOR = 7e-13  # round-off of the vectorised sum: polynomial, logarithms of weights down to e^-745, subtotals
 LEAVES_AT_A_TIME = 8  # per thread; clusters make the leaves of one half of the tree dearer than those of the other
 SERIAL_PAIRS = 300_000  # below this a parallel region costs more than it saves
 SUMS = {"contract", "reassoc", "nsz", "arcp"}  # a sum may be reordered; NaN and infinity keep their meaning
+MAXIMA = SUMS | {"nnan"}  # a largest of finite numbers
 
 
 class CapTree(NamedTuple):
@@ -158,7 +159,7 @@ def jensen(z, masses, q):
     return masses.log_mass[q] + z[0] * masses.barycentre[q, 0] + z[1] * masses.barycentre[q, 1] + z[2] * masses.barycentre[q, 2]
 
 
-@compiled(fastmath=SUMS)
+@compiled(fastmath=MAXIMA)
 def leaf_maximum(z, y, log2_weights, first, last):
     """Largest term, base 2, of the sources first : last."""
     a, b, c = z[0] * LOG2E, z[1] * LOG2E, z[2] * LOG2E
@@ -274,11 +275,11 @@ def gather(values, kept, ranges, offset, out):
 
 
 @compiled(fastmath=SUMS)
-def softmax_sum(a, b, c, y0, y1, y2, log2_weights):
-    """`sum_j 2^(<(a, b, c), y_j> + l_j) (1, y_j)`. The time of everything is spent here, and it must stay a plain loop over whole arrays to vectorise."""
+def softmax_sum(a, b, c, y0, y1, y2, log2_weights, shift):
+    """`sum_j 2^(<(a, b, c), y_j> + l_j - shift) (1, y_j)`. The time of everything is spent here: a plain loop over whole arrays, or it does not vectorise."""
     total, s0, s1, s2 = 0.0, 0.0, 0.0, 0.0
     for j in range(log2_weights.size):
-        g = exp2(log2_weights[j] + (a * y0[j] + b * y1[j] + c * y2[j]))
+        g = exp2((log2_weights[j] - shift) + (a * y0[j] + b * y1[j] + c * y2[j]))
         total += g
         s0 += g * y0[j]
         s1 += g * y1[j]
@@ -286,15 +287,25 @@ def softmax_sum(a, b, c, y0, y1, y2, log2_weights):
     return total, s0, s1, s2
 
 
+@compiled(fastmath=MAXIMA)
+def largest_term(a, b, c, y0, y1, y2, log2_weights):
+    """`max_j <(a, b, c), y_j> + l_j`."""
+    largest = -1e308
+    for j in range(log2_weights.size):
+        e = log2_weights[j] + (a * y0[j] + b * y1[j] + c * y2[j])
+        largest = e if e > largest else largest
+    return largest
+
+
 @compiled
-def sum_kept(queries, first, last, y, log2_weights, sums):
-    """`sums[i - first] = sum_j e^<q_i, y_j> 2^l_j (1, y_j)` for the targets i = first : last; y (3, n), sums (last - first, 4)."""
+def sum_kept(queries, first, last, y, log2_weights, shifts, sums):
+    """`sums[i - first] = sum_j e^<q_i, y_j> 2^(l_j - shift_i) (1, y_j)` for the targets i = first : last; y (3, n), shifts (t,), sums (t, 4)."""
     sums[:] = 0.0
     for begin in range(0, log2_weights.size, CHUNK):
         end = min(begin + CHUNK, log2_weights.size)
         y0, y1, y2, l2 = y[0, begin:end], y[1, begin:end], y[2, begin:end], log2_weights[begin:end]
         for i in range(first, last):
-            part = softmax_sum(queries[i, 0] * LOG2E, queries[i, 1] * LOG2E, queries[i, 2] * LOG2E, y0, y1, y2, l2)
+            part = softmax_sum(queries[i, 0] * LOG2E, queries[i, 1] * LOG2E, queries[i, 2] * LOG2E, y0, y1, y2, l2, shifts[i - first])
             for k in range(4):
                 sums[i - first, k] += part[k]
 
@@ -319,20 +330,23 @@ def _attend_leaves(first, last, centres, reaches, high, low, tree, masses, tol, 
         y, l2 = np.empty((3, points)), np.empty(points)
         norm = math.sqrt(z[0] ** 2 + z[1] ** 2 + z[2] ** 2) + reach
         rounding = 16 * EPS * norm * spread + FLOOR
-        if rounding <= tol / 2 and reach * spread <= TOP:
+        if rounding <= tol / 2:
             log_shift = lower - (z[0] * p[0] + z[1] * p[1] + z[2] * p[2])  # the tangent plane is <z, p> + log_shift
             for k in range(3):
                 gather(tree.points[k], kept, ranges, p[k], y[k])
             gather(masses.log2_weights, kept, ranges, log_shift * LOG2E, l2)
-            sums = np.empty((end - begin, 4))
-            sum_kept(high, begin, end, y, l2, sums)
+            sums, shifts = np.empty((end - begin, 4)), np.zeros(end - begin)
+            if reach * spread > TOP:  # a steep leaf: terms may exceed the tangent plane by e^(reach spread)
+                for i in range(begin, end):
+                    shifts[i - begin] = largest_term(high[i, 0] * LOG2E, high[i, 1] * LOG2E, high[i, 2] * LOG2E, y[0], y[1], y[2], l2)
+            sum_kept(high, begin, end, y, l2, shifts, sums)
             for i in range(begin, end):
                 total = sums[i - begin, 0]
                 for k in range(3):
                     mean[i, k] = p[k] + sums[i - begin, 1 + k] / total
-                log_z[i] = score_gap(high[i], low[i], p, origin) + (log_shift + math.log(total))
+                log_z[i] = score_gap(high[i], low[i], p, origin) + (log_shift + (shifts[i - begin] / LOG2E + math.log(total)))
                 error[i] = 2 * dropped + rounding
-        else:  # far ties or steep leaves: the careful sum, over what was kept
+        else:  # far ties: the careful sum, over what was kept
             for k in range(3):
                 gather(tree.points[k], kept, ranges, 0.0, y[k])
             gather(masses.log2_weights, kept, ranges, 0.0, l2)

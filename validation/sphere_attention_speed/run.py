@@ -1,0 +1,212 @@
+"""How fast attention on the sphere is, and how accurate: one velocity, any density, any A. See README.md.
+
+python validation/sphere_attention_speed/run.py            all tables of docs/attention_sphere.md, 3 minutes on two cores
+python validation/sphere_attention_speed/run.py --quick    10242 cells, half a minute
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import mfpde as mf
+from mfpde.attention import AttentionOperator
+from mfpde.attention.direct import EPS, Direct
+from mfpde.attention.exp2 import LOG2E
+from mfpde.attention.harmonics import Harmonics
+from mfpde.attention.tree import CHUNK, Tree, softmax_sum
+from mfpde.compiled import compiled, parallel_range
+
+SPHERE = mf.Sphere()
+TOL = 1e-10
+MATRICES = {"A = I": np.eye(3), "general A": np.array([[1.3, 0.2, 0.0], [-0.1, 0.8, 0.1], [0.0, 0.3, 0.5]])}
+CENTRES = SPHERE.retract(np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.2], [-0.5, 0.8, -0.3]]))
+SAMPLE = 100  # targets checked against the sum over all pairs
+
+
+def state(name: str, x: np.ndarray, volumes: np.ndarray) -> np.ndarray:
+    """Cell masses of a density, or atoms in single cells."""
+    if name == "even":
+        density = np.ones(len(x))
+    elif name == "clusters":
+        density = sum(kappa * np.exp(kappa * (x @ c - 1)) for c, kappa in zip(CENTRES, (60.0, 300.0, 900.0), strict=True))
+    elif name == "ridge":
+        density = np.exp(-2000 * (x @ SPHERE.retract(np.array([0.3, -0.5, 0.8]))) ** 2)
+    elif name == "atoms":
+        density = np.zeros(len(x))
+        density[np.argsort(-(x @ CENTRES.T), axis=0)[:3].ravel()] = 1.0
+    else:
+        density = np.where(x @ CENTRES[0] > 0.9, np.exp(60 * (x @ CENTRES[0] - 1)), 0.0)
+    return density * volumes / (density @ volumes)
+
+
+@compiled(parallel=True)
+def library_exponential(q, y, w, out):
+    """The plain compiled sum, one library exponential a pair; targets in parallel."""
+    for i in parallel_range(len(q)):
+        norm = math.sqrt(q[i, 0] ** 2 + q[i, 1] ** 2 + q[i, 2] ** 2)
+        Z, s0, s1, s2 = 0.0, 0.0, 0.0, 0.0
+        for j in range(len(w)):
+            g = w[j] * math.exp(q[i, 0] * y[j, 0] + q[i, 1] * y[j, 1] + q[i, 2] * y[j, 2] - norm)
+            Z += g
+            s0 += g * y[j, 0]
+            s1 += g * y[j, 1]
+            s2 += g * y[j, 2]
+        out[i, 0], out[i, 1], out[i, 2], out[i, 3] = Z, s0, s1, s2
+
+
+@compiled(parallel=True)
+def vectorised_exponential(q, y, log2_w, out):
+    """The same with the exponential and the loop of the pruned sums, over all pairs; y (3, n)."""
+    for i in parallel_range(len(q)):
+        norm = math.sqrt(q[i, 0] ** 2 + q[i, 1] ** 2 + q[i, 2] ** 2)
+        out[i] = 0.0
+        for begin in range(0, log2_w.size, CHUNK):
+            end = min(begin + CHUNK, log2_w.size)
+            y0, y1, y2 = y[0, begin:end], y[1, begin:end], y[2, begin:end]
+            part = softmax_sum(q[i, 0] * LOG2E, q[i, 1] * LOG2E, q[i, 2] * LOG2E, y0, y1, y2, log2_w[begin:end], norm * LOG2E)
+            for k in range(4):
+                out[i, k] += part[k]
+
+
+def fastest(repeats: int, call: Callable[..., object], *arguments: object) -> float:
+    """Seconds of the fastest of `repeats` calls, after one that compiles."""
+    call(*arguments)
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        call(*arguments)
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def operator(attention: mf.Attention, x: np.ndarray, tree: Tree) -> AttentionOperator:
+    """Transforms where the cost model wants them, then the pruned sums."""
+    tiers = [Harmonics(attention, x, x)] if Harmonics.pays(attention, len(x), len(x)) else []
+    return AttentionOperator(attention, SPHERE, x, len(x), TOL, [*tiers, tree])
+
+
+def direct_seconds(attention: mf.Attention, x: np.ndarray, weights: np.ndarray, targets: int) -> tuple[float, float]:
+    """Seconds of the two sums over all pairs, (library, vectorised), extrapolated from the first `targets` targets."""
+    q = attention.beta * x[:targets] @ attention.A.T
+    out = np.empty((targets, 4))
+    y, log2_w = np.ascontiguousarray(x.T), np.log2(np.maximum(weights, 1e-300))
+    factor = len(x) / targets
+    return factor * fastest(3, library_exponential, q, x, weights, out), factor * fastest(3, vectorised_exponential, q, y, log2_w, out)
+
+
+@dataclass
+class Row:
+    """One matrix, one beta, one state: seconds a velocity, who served, and the errors at a sample of the targets."""
+
+    cells: int
+    matrix: str
+    beta: float
+    state: str
+    seconds: float
+    tiers: dict[str, int]
+    tree_seconds: float
+    pairs: float
+    log_z_error: float
+    mean_error: float
+    library: float = math.nan
+    vectorised: float = math.nan
+
+    def __str__(self) -> str:
+        tiers = ", ".join(f"{name} {count / self.cells:.0%}" for name, count in self.tiers.items())
+        entries = [f"{self.cells}", self.matrix, f"{self.beta:g}", self.state, f"{self.seconds:.4f}", tiers, f"{self.tree_seconds:.4f}", f"{self.pairs:.0f}"]
+        entries += [f"{self.log_z_error:.0e}", f"{self.mean_error:.0e}"]
+        if self.library > 0:
+            entries += [f"{self.library:.2f}", f"{self.vectorised:.3f}", f"{self.library / self.seconds:.0f}", f"{self.vectorised / self.seconds:.1f}"]
+        return "| " + " | ".join(entries) + " |"
+
+
+def measure(cells: int, betas: list[float], states: list[str]) -> Iterator[Row]:
+    """One row for every matrix, beta and state, without the sums over all pairs."""
+    mesh = SPHERE.mesh(cells)
+    x = mesh.centres
+    rows = np.sort(np.random.default_rng(0).choice(len(x), SAMPLE, replace=False))
+    repeats = 5 if len(x) < 100_000 else 2
+    for name, A in MATRICES.items():
+        for beta in betas:
+            attention = mf.Attention(A, np.eye(3), np.eye(3), beta)
+            tree = Tree(attention, x, x, TOL)
+            chosen = operator(attention, x, tree)
+            direct = Direct(attention, x, x)
+            for law in states:
+                weights = state(law, x, mesh.volumes)
+                seconds = fastest(repeats, chosen.evaluate, weights)
+                log_z, mean = chosen.evaluate(weights)
+                tree_seconds = fastest(repeats, tree.evaluate, weights, np.arange(len(x))) if len(chosen.tiers) > 1 else seconds
+                exact_z, exact_mean, _ = direct.evaluate(weights, rows)
+                beyond = np.abs(log_z[rows] - exact_z) - 8 * EPS * np.maximum(np.abs(exact_z), 1)  # beyond its conditioning
+                mean_error = float(np.abs(mean[rows] - exact_mean).max())
+                yield Row(len(x), name, beta, law, seconds, dict(chosen.tiers), tree_seconds, tree.pairs / len(x), max(0.0, float(beyond.max())), mean_error)
+
+
+def with_direct(row: Row) -> Row:
+    """Add the times of the sums over all pairs, measured on a part of the targets."""
+    mesh = SPHERE.mesh(row.cells)
+    attention = mf.Attention(MATRICES[row.matrix], np.eye(3), np.eye(3), row.beta)
+    row.library, row.vectorised = direct_seconds(attention, mesh.centres, state(row.state, mesh.centres, mesh.volumes), 4096)
+    return row
+
+
+HEAD = "| cells | A | beta | state | seconds | served by | tree alone | pairs a target | Z error | m error |"
+BASELINE = " library exp | vectorised | ratio | ratio |"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="10242 cells only, with the weaker claims of expected.json")
+    quick = parser.parse_args().quick
+    expected = json.loads((Path(__file__).parent / "expected.json").read_text())["quick" if quick else "full"]
+    print(f"{os.cpu_count()} cores; times are the fastest of several runs\n\n{HEAD}{BASELINE}\n|" + "---|" * 14)
+    compared, table = [], []
+    for row in measure(expected["compared_cells"], [100.0], ["even", "clusters"]):
+        compared.append(with_direct(row))
+        print(row, flush=True)
+    print(f"\n{HEAD}\n|" + "---|" * 10)
+    for cells in expected["table_cells"]:
+        for row in measure(cells, expected["betas"], expected["states"]):
+            table.append(row)
+            print(row, flush=True)
+    print()
+    failures = 0
+    for text, holds in claims(compared, table, expected):
+        print(f"{'holds' if holds else 'FAILS'}: {text}")
+        failures += not holds
+    return 1 if failures else 0
+
+
+def claims(compared: list[Row], table: list[Row], expected: dict[str, Any]) -> Iterator[tuple[str, bool]]:
+    """Every claim as a sentence with its number, and whether it holds."""
+    for row in compared:
+        where = f"{row.cells} cells, beta = {row.beta:g}, {row.matrix}, {row.state}"
+        library, vectorised = row.library / row.seconds, row.vectorised / row.seconds
+        if row.state == "clusters":
+            yield f"{where}: {library:.0f} times faster than the compiled sum, wanted {expected['clusters_library']}", library >= expected["clusters_library"]
+            wanted = expected["clusters_vectorised"]
+            yield f"{where}: {vectorised:.1f} times faster than the vectorised sum, wanted {wanted}", vectorised >= wanted
+        elif row.matrix == "A = I":
+            yield f"{where}: {library:.0f} times faster than the compiled sum, wanted {expected['even_library']}", library >= expected["even_library"]
+    for beta, limit in expected["seconds"].items():
+        cells = max(row.cells for row in table)
+        worst = max(row.seconds for row in table if row.cells == cells and row.beta == float(beta))
+        yield f"{cells} cells, beta = {beta}: one velocity in at most {worst:.2f} s, wanted {limit}", worst <= limit
+    for name, worst in (("Z", max(row.log_z_error for row in table)), ("m", max(row.mean_error for row in table))):
+        yield f"error of {name}: at most {worst:.1e}, wanted {TOL:g}", worst <= TOL
+
+
+if __name__ == "__main__":
+    sys.exit(main())
