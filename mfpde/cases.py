@@ -45,7 +45,9 @@ def poisson(*, r: float = 0.3, t_end: float = 2.0, cells: int = 1024, order: int
     return Problem(Attention.identity(2, 0.0), Circle(), initial.poisson(r), t_end), FiniteVolume(cells=cells, order=order)
 
 
-def growth(*, beta: float = 9.0, mode: int = 4, amplitude: float = 1e-6, value: float = 1.0, turn: float = 0.0, t_end: float = 3.0, cells: int = 512, order: int = 2) -> Case:
+def growth(
+    *, beta: float = 9.0, mode: int = 4, amplitude: float = 1e-6, value: float = 1.0, turn: float = 0.0, t_end: float = 3.0, cells: int = 512, order: int = 2
+) -> Case:
     """A small wave on the uniform law grows at a known rate (V = value * I, A a rotation by `turn`)."""
     law = initial.fourier(np.r_[np.zeros(mode - 1), amplitude / 2])
     attention = Attention(rotation(turn), I, value * I, beta)
@@ -115,7 +117,7 @@ def build(name: str, **keywords: object) -> Case:
     >>> import mfpde as mf
     >>> problem, method = mf.cases.build("poisson", r=0.5)
     >>> method
-    FiniteVolume(cells=1024, order=2, tol=1e-10, courant=0.45)
+    FiniteVolume(cells=1024, order=2, tol=1e-10)
     """
     known = names()
     if name not in known:

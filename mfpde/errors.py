@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class InputError(ValueError):
@@ -15,7 +16,12 @@ class InputError(ValueError):
 
 
 class NumericalError(RuntimeError):
-    """The question was fine, but a promise about the answer could not be kept."""
+    """The question was fine, but a promise about the answer could not be kept.
+
+    Raised by `solve`, its `trajectory` holds what was computed until then.
+    """
+
+    trajectory: Any = None
 
 
 class ToleranceError(NumericalError):

@@ -498,7 +498,7 @@ def order_plot(table: ConvergenceTable | Mapping[str, ConvergenceTable], *, titl
     for number, (label, each) in enumerate(tables.items()):
         n, e = drawn[label]
         order, scatter = each.fitted_order, each.fitted_order_error
-        text = label if np.isnan(order) else f"{label}: order {order:.2f}" + ("" if np.isnan(scatter) else rf" $\pm$ {scatter:.2f}")
+        text = label if np.isnan(order) else f"{label}: order {order:.3f}" + ("" if np.isnan(scatter) else rf" $\pm$ {scatter:.3f}")
         axes.plot(n, e, color=PALETTE[number % len(PALETTE)], marker=MARKERS[number % len(MARKERS)], markersize=5.5, linewidth=1.4, label=text)
         if len(n) >= 2:
             simple = min((0.5, 1.0, 1.5, 2.0, 3.0, 4.0), key=lambda candidate: abs(candidate - order))

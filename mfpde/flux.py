@@ -20,6 +20,7 @@ from mfpde.compiled import compiled
 
 # the density counts as resolved when it varies by less than a factor 1/HIGH over a cell and its neighbours, as unresolved from 1/LOW on
 LOW, HIGH = 0.4, 0.7
+SMALLEST_MASS = 1e-290
 
 
 @compiled(inline="always")
@@ -135,12 +136,15 @@ def mass_change(flux, s):
 
 @compiled
 def outflow_rate(masses, flux, s):
-    """`max_i (what leaves cell i in unit time) / m_i`: an Euler step of dt keeps every mass non-negative iff dt * rate <= 1."""
+    """`max_i (what leaves cell i in unit time) / m_i`: an Euler step of dt keeps every mass non-negative iff dt * rate <= 1.
+
+    Denormal masses are left out: their quotients are noise, which would make the step depend on round-off.
+    """
     leaves = np.zeros(len(masses))
     for f in range(len(flux)):
         leaves[s.face_cells[f, 0 if flux[f] >= 0 else 1]] += abs(flux[f])
     rate = 0.0
     for i in range(len(masses)):
-        if leaves[i] > 0:
+        if masses[i] > SMALLEST_MASS:
             rate = max(rate, leaves[i] / masses[i])
     return rate

@@ -36,11 +36,19 @@ class Geometry:
         """`points` as a float array (n, d) of unit vectors, or an `InputError` that names the first bad one."""
         x = np.atleast_2d(np.asarray(points, dtype=np.float64))
         if x.ndim != 2 or x.shape[1] != self.dim:
-            raise InputError(f"Points of {self!r} are vectors in R^{self.dim}.\n  points has shape {np.shape(points)}.\n  Give an array of shape (n, {self.dim}).")
+            raise InputError(
+                f"Points of {self!r} are vectors in R^{self.dim}.\n"
+                f"  points has shape {np.shape(points)}.\n"
+                f"  Give an array of shape (n, {self.dim})."
+            )
         error = np.abs(np.linalg.norm(x, axis=1) - 1)
         if not (error <= 1e-9).all():
             bad = int(np.argmax(~(error <= 1e-9)))
-            raise InputError(f"Point {bad} does not lie on {self!r}.\n  point = {x[bad].tolist()}, |point| = {np.linalg.norm(x[bad])}\n  Normalise the points first, e.g. geometry.retract(points).")
+            raise InputError(
+                f"Point {bad} does not lie on {self!r}.\n"
+                f"  point = {x[bad].tolist()}, |point| = {np.linalg.norm(x[bad])}\n"
+                "  Normalise the points first, e.g. geometry.retract(points)."
+            )
         return x
 
     def mesh(self, cells: int) -> Mesh:

@@ -73,7 +73,11 @@ class Measure:
     def density(self) -> np.ndarray:
         """Mass per arc length or area in each cell, shape (N,); an `InputError` for a measure without a mesh."""
         if self.mesh is None:
-            raise InputError(f"Atoms have no density.\n  This measure has {len(self)} points and no mesh.\n  Use a method that lives on a mesh, e.g. FiniteVolume.")
+            raise InputError(
+                "Atoms have no density.\n"
+                f"  This measure has {len(self)} points and no mesh.\n"
+                "  Use a method that lives on a mesh, e.g. FiniteVolume."
+            )
         return self.weights / self.mesh.volumes
 
     def angles(self) -> np.ndarray:

@@ -98,7 +98,11 @@ class Attention:
         """
         query, key, value = (np.asarray(W, dtype=np.float64) for W in (W_Q, W_K, W_V))
         if query.ndim != 2 or query.shape != key.shape:
-            raise InputError(f"W_Q and W_K must have one common shape (d, d_head).\n  W_Q is {query.shape}, W_K is {key.shape}.\n  Give the weights of one head.")
+            raise InputError(
+                "W_Q and W_K must have one common shape (d, d_head).\n"
+                f"  W_Q is {query.shape}, W_K is {key.shape}.\n"
+                "  Give the weights of one head."
+            )
         if query.shape[0] == query.shape[1]:
             return cls(query.T, key.T, value.T, beta)
         return cls(key @ query.T, np.eye(query.shape[0]), value.T, beta)

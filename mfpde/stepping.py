@@ -33,11 +33,12 @@ def dormand_prince(field: Field, x: np.ndarray, slope: np.ndarray, step: float) 
     True
     """
     slopes = [slope]
+    stage = x
     for weights in NODES[1:]:
-        stage = x + step * sum(a * k for a, k in zip(weights, slopes, strict=True) if a)
+        stage = x + step * np.tensordot(weights, np.array(slopes), axes=1)
         slopes.append(field(stage))
-    error = step * sum(e * k for e, k in zip(ERROR, slopes, strict=True) if e)
-    return stage, slopes[-1], error
+    error = np.tensordot(ERROR, np.array(slopes), axes=1)
+    return stage, slopes[-1], step * error
 
 
 def next_step(step: float, error: float, order: int = 5) -> float:

@@ -68,7 +68,11 @@ class Trajectory:
         """The law saved at time `t`; an `InputError` names the nearest saved time when there is none."""
         nearest = int(np.argmin(np.abs(self.times - t)))
         if abs(self.times[nearest] - t) > 1e-12 * max(1.0, abs(t)):
-            raise InputError(f"Nothing was saved at t = {t!r}.\n  The nearest output time is {self.times[nearest]!r}.\n  Ask for it: solve(..., save_at=[..., {t!r}, ...]).")
+            raise InputError(
+                f"Nothing was saved at t = {t!r}.\n"
+                f"  The nearest output time is {self.times[nearest]!r}.\n"
+                f"  Ask for it: solve(..., save_at=[..., {t!r}, ...])."
+            )
         return self.measures[nearest]
 
     def _finish(self, times: np.ndarray, status: str, message: str, statistics: dict[str, Any], seconds: float) -> Trajectory:
@@ -98,7 +102,10 @@ class Trajectory:
                 arrays[f"points_{i}"], arrays[f"weights_{i}"] = measure.points, measure.weights
         for name, values in self.observed.items():
             if np.asarray(values).dtype == object:
-                raise InputError(f"The observable {name!r} is no array of numbers and cannot be saved.\n  Let the observer return numbers or arrays of one shape.")
+                raise InputError(
+                    f"The observable {name!r} is no array of numbers and cannot be saved.\n"
+                    "  Let the observer return numbers or arrays of one shape."
+                )
             arrays[f"observed_{name}"] = values
         arrays["meta"] = np.array(json.dumps(meta, default=float))
         write_whole(target, lambda file: np.savez_compressed(file, **arrays))

@@ -226,7 +226,7 @@ def test_order_plot_shows_points_order_and_guide(tmp_path):
     assert points.get_ydata() == pytest.approx(table.errors)
     x, y = guide.get_data()
     assert -np.diff(np.log(y)) / np.diff(np.log(x)) == pytest.approx(2.0)
-    assert figure.legends[0].get_texts()[0].get_text() == r"scheme: order 2.00 $\pm$ 0.00"
+    assert figure.legends[0].get_texts()[0].get_text() == r"scheme: order 2.000 $\pm$ 0.000"
     assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == ["32", "64", "128", "256"]
     assert figure.axes[0].get_ylabel() == "$W_1$ (rad)"
     drawn(figure, tmp_path)

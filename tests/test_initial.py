@@ -40,13 +40,20 @@ def test_density_is_the_derivative_of_the_cumulative_function(law):
         assert F[1] - F[0] == pytest.approx(integral, abs=1e-12)
 
 
-def test_nodes_are_quantiles(law):
-    nodes = law.nodes(501)
-    assert nodes.mass == pytest.approx(1, abs=1e-14)
-    F = law.cumulative(nodes.angles())
+def test_quantiles_invert_the_cumulative_function(law):
+    u = (np.arange(501) + 0.5) / 501
+    theta = law.cumulative.inverse(u)
     # an angle known to a few eps moves F by density * eps
-    slack = 1e-14 + 4e-15 * law.density(nodes.points).max()
-    assert np.abs(F - (np.arange(501) + 0.5) / 501).max() < slack
+    slack = 1e-14 + 2e-14 * law.density(CIRCLE.points(theta)).max()
+    assert np.abs(law.cumulative(theta) - u).max() < slack
+
+
+def test_nodes_have_the_mass_and_the_distribution_of_the_law(law):
+    nodes = law.nodes(2001)
+    assert nodes.mass == pytest.approx(1, abs=1e-14)
+    order = np.argsort(nodes.angles())
+    F = law.cumulative(nodes.angles()[order])
+    assert np.abs(np.cumsum(nodes.weights[order]) - nodes.weights[order] / 2 - F).max() < 2e-3  # one node's mass, at jumps
 
 
 def test_samples_follow_the_law_and_repeat_with_their_seed(law):
@@ -65,11 +72,13 @@ def test_halfspace_mass_is_the_mass_of_half_the_cells(law):
 
 
 def test_moments_of_the_named_laws():
-    theta = lambda law: law.nodes(4000).angles()
-    assert np.exp(1j * theta(mf.initial.poisson(0.3, 1.0))).mean() == pytest.approx(0.3 * np.exp(1j), abs=1e-12)
-    assert np.exp(2j * theta(mf.initial.fourier([0.2, 0.1j]))).mean() == pytest.approx(0.1j, abs=1e-12)
-    # kappa = 5 has tails of density e^-10 of the peak, which 4000 equal masses do not resolve: order 2 there
-    assert np.exp(1j * theta(mf.initial.von_mises_mixture([0.7], 5.0))).mean() == pytest.approx(ive(1, 5) / ive(0, 5) * np.exp(0.7j), abs=1e-8)
+    moment = lambda law, k: law.nodes(400).weights @ np.exp(1j * k * law.nodes(400).angles())
+    assert moment(mf.initial.poisson(0.3, 1.0), 1) == pytest.approx(0.3 * np.exp(1j), abs=1e-12)
+    assert moment(mf.initial.fourier([0.2, 0.1j]), 2) == pytest.approx(0.1j, abs=1e-12)
+    for kappa in (5.0, 50.0):  # spectral also where the density falls by e^{-2 kappa}
+        expected = ive(1, kappa) / ive(0, kappa) * np.exp(0.7j)
+        nodes = mf.initial.von_mises_mixture([0.7], kappa).nodes(400)
+        assert complex(*nodes.mean) == pytest.approx(expected, abs=1e-12)
 
 
 def test_atoms_are_exact_whatever_is_asked():

@@ -82,6 +82,16 @@ class Work(NamedTuple):
     at_targets: np.ndarray
 
 
+@compiled(forceinline=True)
+def room(size):
+    """Scratch with a margin on both sides.
+
+    A loop runs in vector registers only if the arrays it reads and writes are some way apart, and may then round differently in the last
+    bit. So the distance must not depend on where the allocator, or the thread, puts them.
+    """
+    return np.empty(size + 2 * LANES)[LANES : LANES + size]
+
+
 def chebyshev_rule(largest: int) -> Chebyshev:
     """The rules with p = 1 .. `largest` nodes."""
     nodes, transform = np.zeros((largest + 1, largest)), np.zeros((largest + 1, largest, largest))
@@ -93,7 +103,7 @@ def chebyshev_rule(largest: int) -> Chebyshev:
     return Chebyshev(nodes, transform)
 
 
-@compiled(error_model="numpy", fastmath=FUSED)
+@compiled(error_model="numpy", fastmath=FUSED, forceinline=True)
 def loudest(along, across, log_w, first, last, tilt, bend):
     """Index of (nearly) the largest `tilt along + bend across + log w`, or of a value within 1e-6 of it."""
     top, where = -np.inf, first
@@ -111,7 +121,7 @@ def loudest(along, across, log_w, first, last, tilt, bend):
     return where
 
 
-@compiled(error_model="numpy", fastmath={"contract", "nnan", "nsz"})
+@compiled(error_model="numpy", fastmath={"contract", "nnan", "nsz"}, forceinline=True)
 def _highest_score(along, across, log_w, start, stop, tilt, bend):
     top = -np.inf
     for j in range(start, stop):
@@ -120,7 +130,7 @@ def _highest_score(along, across, log_w, start, stop, tilt, bend):
     return top
 
 
-@compiled(error_model="numpy", fastmath=ANY_ORDER)
+@compiled(error_model="numpy", fastmath=ANY_ORDER, forceinline=True)
 def tilted(arcs, log_w, start, stop, top, tilt, bend, out):
     """`out_j = w_j e^{<g, w_j>}` relative to source `top`. Returns sum_j out_j |exponent|, for the round-off of the exponents."""
     s, low, level = arcs.along[top], arcs.along_low[top], log_w[top]
@@ -133,7 +143,7 @@ def tilted(arcs, log_w, start, stop, top, tilt, bend, out):
     return total
 
 
-@compiled(error_model="numpy", fastmath=ANY_ORDER)
+@compiled(error_model="numpy", fastmath=ANY_ORDER, forceinline=True)
 def moments(position, start, count, p, state, out):
     """Adds the moments `sum_j a_j T_k(position_j)` to `out[k]`, k < p; `state` holds the a_j. Up to three moments beyond p come along."""
     m0, m1, m2, m3 = 0.0, 0.0, 0.0, 0.0
@@ -158,7 +168,7 @@ def moments(position, start, count, p, state, out):
         out[k], out[k + 1], out[k + 2], out[k + 3] = out[k] + m0, out[k + 1] + m1, out[k + 2] + m2, out[k + 3] + m3
 
 
-@compiled(error_model="numpy")
+@compiled(error_model="numpy", forceinline=True)
 def compress(arcs, log_w, b, top, tilt, bend, rule, work):
     """Fill `work.proxy` (3, k): weights, along, across. Returns (k, mean |exponent|)."""
     first, last = arcs.start[b], arcs.start[b + 1]
@@ -192,7 +202,7 @@ def compress(arcs, log_w, b, top, tilt, bend, rule, work):
     return p, exponents / moment[0]
 
 
-@compiled(error_model="numpy", fastmath=FUSED)
+@compiled(error_model="numpy", fastmath=FUSED, forceinline=True)
 def at_stations(proxy, k, along, across, count, turn_along, turn_across, tilt, bend, values):
     """`sum a e^{<h, w>}` and the same times the two components of w, in rows of `values`; with room for six rows also the products of w.
 
@@ -216,7 +226,7 @@ def at_stations(proxy, k, along, across, count, turn_along, turn_across, tilt, b
                 values[5 * LANES + i] += f * (n * n)
 
 
-@compiled(error_model="numpy", fastmath=FUSED)
+@compiled(error_model="numpy", fastmath=FUSED, forceinline=True)
 def coefficients(values, p, transform, out):
     """Chebyshev coefficients of the polynomials through the rows of `values` at the p nodes."""
     for m in range(out.shape[0]):
@@ -227,7 +237,7 @@ def coefficients(values, p, transform, out):
             out[m, k] = c
 
 
-@compiled(error_model="numpy", fastmath=FUSED)
+@compiled(error_model="numpy", fastmath=FUSED, forceinline=True)
 def polynomials(position, start, stop, p, basis):
     """T_k(position), k < p, in the rows of `basis`."""
     for j in range(stop - start):
@@ -239,7 +249,7 @@ def polynomials(position, start, stop, p, basis):
             rows[2 * LANES + j] = 2 * position[start + j] * rows[LANES + j] - rows[j]
 
 
-@compiled(error_model="numpy", fastmath=FUSED)
+@compiled(error_model="numpy", fastmath=FUSED, forceinline=True)
 def expand(coefficient, basis, p, count, out):
     """`out[m] = sum_k coefficient[m, k] basis[k]`, three m and four k at a time; the coefficients from p on are zero."""
     out[:] = 0.0
@@ -257,7 +267,7 @@ def expand(coefficient, basis, p, count, out):
                 to[2 * LANES + i] += (c0 * t0 + c1 * t1) + (c2 * t2 + c3 * t3)
 
 
-@compiled(error_model="numpy")
+@compiled(error_model="numpy", forceinline=True)
 def scores(queries, start, stop, dx, ex, dy, ey, top, top_low, high, low):
     """`<q_i, d> + top` as two doubles, d = (dx + ex, dy + ey) the way from the reference to the centre: no digit is lost where far arcs tie."""
     for i in range(start, stop):
@@ -268,7 +278,7 @@ def scores(queries, start, stop, dx, ex, dy, ey, top, top_low, high, low):
         low[i - start] = e + (lost + (qx * ex + qy * ey) + (queries.low[0, i] * dx + queries.low[1, i] * dy) + top_low)
 
 
-@compiled(error_model="numpy")
+@compiled(error_model="numpy", forceinline=True)
 def peaks(high, low, centres, kept, pairs, count, peak):
     """Rows of `peak`: largest score of every target (two doubles) and the centre of the arc that has it."""
     peak[:count] = -np.inf
@@ -282,7 +292,7 @@ def peaks(high, low, centres, kept, pairs, count, peak):
             peak[3 * LANES + i] = cy if above else peak[3 * LANES + i]
 
 
-@compiled(error_model="numpy", fastmath=FUSED)
+@compiled(error_model="numpy", fastmath=FUSED, forceinline=True)
 def gather(high, low, peak, cx, cy, values, size, count, sums):
     """Add the share of one arc with centre c to the rows of `sums`: Z, round-off units and sum (y - best).
 
@@ -298,7 +308,7 @@ def gather(high, low, peak, cx, cy, values, size, count, sums):
         sums[3 * LANES + i] += z * (cy - peak[3 * LANES + i]) + (n * cy + s * cx)
 
 
-@compiled(error_model="numpy", fastmath=FUSED)
+@compiled(error_model="numpy", fastmath=FUSED, forceinline=True)
 def gather_products(high, low, peak, cx, cy, values, count, sums):
     """Add the share of one arc to the last three rows of `sums`, sum (y - best)(y - best)^T."""
     for i in range(count):
@@ -312,7 +322,7 @@ def gather_products(high, low, peak, cx, cy, values, count, sums):
         sums[6 * LANES + i] += z * dy * dy + 2 * dy * wy + (nn * cy * cy + 2 * sn * cx * cy + ss * cx * cx)
 
 
-@compiled(error_model="numpy")
+@compiled(error_model="numpy", forceinline=True)
 def choose(t, targets, queries, tree, threshold, guess, work):
     """Arcs of sources that matter to arc `t` of the targets, see `select`; each half of the arc is bounded on its own."""
     pieces = PIECES if targets.radius[t] > 0.0 else 1
@@ -328,7 +338,7 @@ def choose(t, targets, queries, tree, threshold, guess, work):
     return select(tree, work.query[:pieces], work.turn[:pieces], threshold, guess, work.kept, work.mark, t, work.stack)
 
 
-@compiled(error_model="numpy")
+@compiled(error_model="numpy", forceinline=True)
 def place_stations(t, targets, rule, along, across):
     """Where the sums of arc `t` are formed: at its targets, or at Chebyshev nodes if these are fewer. Returns how many."""
     first, p = targets.start[t], targets.nodes[t]
@@ -352,7 +362,7 @@ def padded(count):
     return (count + 7) // 8 * 8
 
 
-@compiled(error_model="numpy")
+@compiled(error_model="numpy", forceinline=True)
 def pair(t, s, queries, sources, log_w, rule, count, stretch, work, values):
     """Sums of the sources of arc `s` at the stations of arc `t`, relative to their loudest source. Returns its exponent (two doubles) and the round-off units of all exponents."""
     cx, cy = sources.centre[s]
@@ -370,7 +380,7 @@ def pair(t, s, queries, sources, log_w, rule, count, stretch, work, values):
     return level, lost + rest + (tilt_low * sources.along[top] + tilt * sources.along_low[top]), stretch * exponents + 2 * abs(log_w[top])
 
 
-@compiled(error_model="numpy")
+@compiled(error_model="numpy", forceinline=True)
 def attend_arc(t, targets, queries, sources, log_w, tree, threshold, stretch, rule, guess, work, answer):
     """Answer the targets of arc `t`; returns the winning arc of sources."""
     pairs, best, dropped = choose(t, targets, queries, tree, threshold, guess, work)
@@ -379,7 +389,7 @@ def attend_arc(t, targets, queries, sources, log_w, tree, threshold, stretch, ru
     count = place_stations(t, targets, rule, work.along, work.across)
     interpolated = count < last - first
     tops = np.empty((pairs, 3))
-    values = np.empty((0 if interpolated else pairs, order * LANES))
+    values = room(0 if interpolated else pairs * order * LANES).reshape(0 if interpolated else pairs, order * LANES)
     polynomial = np.zeros((pairs if interpolated else 0, order, work.proxy.shape[1]))
     for q in range(pairs):
         stations = work.at_targets if interpolated else values[q]
@@ -387,7 +397,7 @@ def attend_arc(t, targets, queries, sources, log_w, tree, threshold, stretch, ru
         if interpolated:
             coefficients(stations, count, rule.transform[count], polynomial[q])
     rx, ry = sources.centre[best]
-    high, low = np.empty((pairs, LANES)), np.empty((pairs, LANES))
+    high, low = room(pairs * LANES).reshape(pairs, LANES), room(pairs * LANES).reshape(pairs, LANES)
     for start in range(first, last, LANES):
         stop = min(start + LANES, last)
         n = stop - start
@@ -411,7 +421,7 @@ def attend_arc(t, targets, queries, sources, log_w, tree, threshold, stretch, ru
     return best
 
 
-@compiled(error_model="numpy")
+@compiled(error_model="numpy", forceinline=True)
 def finish(queries, start, stop, rx, ry, peak, sums, lost, answer):
     """From the sums relative to reference and peak to log Z, m, the error that depends on the data, and the covariance."""
     for i in range(start, stop):
@@ -440,16 +450,16 @@ def attend_range(begin, end, targets, queries, sources, log_w, tree, threshold, 
         stack=np.empty(256, np.int64),
         query=np.empty((PIECES, 2)),
         turn=np.empty((PIECES, 3)),
-        proxy=np.empty((3, most)),
-        state=np.empty(2 * LANES),
-        part=np.empty(size),
-        moment=np.empty(size),
-        basis=np.empty(size * LANES),
-        along=np.empty(most),
-        across=np.empty(most),
-        peak=np.empty(4 * LANES),
-        sums=np.empty((order + 1) * LANES),
-        at_targets=np.empty(order * LANES),
+        proxy=room(3 * most).reshape(3, most),
+        state=room(2 * LANES),
+        part=room(size),
+        moment=room(size),
+        basis=room(size * LANES),
+        along=room(most),
+        across=room(most),
+        peak=room(4 * LANES),
+        sums=room((order + 1) * LANES),
+        at_targets=room(order * LANES),
     )
     guess = np.argmax(tree.log_mass[tree.mean.shape[0] :])
     for t in range(begin, end):

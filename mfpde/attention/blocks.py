@@ -106,7 +106,9 @@ class Blocks:
             log_w = np.log(weights[self.order])
         attend = attend_parallel if r + len(weights) >= 2 * PARALLEL_POINTS else attend_serial
         tree = grow(self.sources, log_w)
-        attend(targets, queries, self.sources, log_w, tree, np.log(PRUNING * self.tol / 32), 7 * np.exp(2 * self.design.exponent), self.rule, answer)
+        # what is dropped moves m by twice its share, and the covariance by the square of a distance of 2, which beta |A| magnifies
+        threshold = np.log(PRUNING * self.tol / 32 / (1 + self.strength if covariance else 1.0))
+        attend(targets, queries, self.sources, log_w, tree, threshold, 7 * np.exp(2 * self.design.exponent), self.rule, answer)
         answer.error[:] += self.fixed_error
         return answer
 

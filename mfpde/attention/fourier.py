@@ -128,7 +128,7 @@ class Spectral:
         self.n, self.k = n, k
         self.rotating, self.reflecting = rotating, reflecting
         # what the truncated Bessel series leave out, of a total of 1
-        self.lost = max(0.0, 1 - rotating[n].real - 2 * np.abs(rotating[n + 1 :]).sum()) + max(0.0, 1 - reflecting[k].real - 2 * np.abs(reflecting[k + 1 :]).sum())
+        self.lost = sum(max(0.0, 1 - np.abs(series).sum()) for series in (rotating, reflecting))
 
     @staticmethod
     def bandwidth(z: float) -> int:

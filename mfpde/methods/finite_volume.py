@@ -35,8 +35,6 @@ class FiniteVolume:
         1: piecewise constant profiles; 2: limited linear profiles (MUSCL). Both never pin a cluster.
     tol : float
         Tolerance of the attention sums.
-    courant : float
-        No cell gives more than this share of its mass in one stage, at most 0.9. Order 2 needs 1/2 to stay monotone.
 
     Notes
     -----
@@ -57,15 +55,10 @@ class FiniteVolume:
     cells: int = 512
     order: int = 2
     tol: float = 1e-10
-    courant: float | None = None
 
     def __post_init__(self) -> None:
         if self.order not in (1, 2):
             raise InputError(f"FiniteVolume has order 1 (upwind) or 2 (MUSCL).\n  order = {self.order!r}")
-        if self.courant is None:
-            object.__setattr__(self, "courant", 0.9 if self.order == 1 else 0.45)
-        elif not 0 < self.courant <= 0.9:
-            raise InputError(f"courant lies in (0, 0.9].\n  courant = {self.courant!r}")
 
     def prepare(self, problem: Problem) -> FiniteVolumeScheme:
         """Build the mesh and plan the attention sums."""
@@ -75,6 +68,7 @@ class FiniteVolume:
 class FiniteVolumeScheme:
     """`FiniteVolume` prepared for a problem."""
 
+    COURANT = (0.9, 0.45)  # by order: no cell gives more than this share of its mass in a stage; MUSCL needs 1/2 to stay monotone
     SMALLEST_STEP = 1e-12
 
     def __init__(self, method: FiniteVolume, problem: Problem) -> None:
@@ -83,6 +77,7 @@ class FiniteVolumeScheme:
         self.operator = attention.plan(problem.attention, problem.geometry, self.mesh, tol=method.tol)
         self.strength = float(np.linalg.norm(problem.attention.V, 2))
         self.slope = 0.0 if method.order == 1 else 0.5
+        self.courant = self.COURANT[method.order - 1]
         self.stages = Stages()
         self.steps = self.rejected = 0
         self.smallest_mass = np.inf
@@ -123,21 +118,22 @@ class FiniteVolumeScheme:
         first = (velocity, *self.tendency(masses, velocity))
         rate = first[2]
         # contraction and growth have rates of order |V|: never step over them, even where nothing flows
-        step = min(state.step, self.method.courant / max(rate, TINY), 0.2 / max(self.strength, TINY), max(self.problem.t_end, TINY))
+        step = min(state.step, self.courant / max(rate, TINY), 0.2 / max(self.strength, TINY), max(self.problem.t_end, TINY))
         while True:
             with self.stages("step"):
                 after, velocity_again, rate_again = self.heun(masses, first, step)
                 moved = masses @ np.linalg.norm(velocity_again - velocity, axis=1)
                 scale = masses @ np.linalg.norm(velocity, axis=1) + self.method.tol * self.strength + TINY
                 change = moved / scale / self.mesh.spacing  # 1: the velocity changed by one cell width, relatively
-            positive = step * rate_again <= 1
+            positive = step * rate_again <= 1 and after.min() >= 0
             if positive and change <= 1.5:
                 break
             self.rejected += 1
             step *= 0.5 if not positive else max(0.2, 0.9 / change)
             if step < self.SMALLEST_STEP * max(self.problem.t_end, 1.0):
                 raise NumericalError(
-                    f"The time step collapsed at t = {state.time:.6g}.\n  step = {step:.3g}, outflow rate {rate:.3g}, relative change of the velocity {change:.3g} cell widths.\n"
+                    f"The time step collapsed at t = {state.time:.6g}.\n"
+                    f"  step = {step:.3g}, outflow rate {rate:.3g}, relative change of the velocity {change:.3g} cell widths.\n"
                     "  Use more cells, or Particles for data this rough."
                 )
         self.steps += 1

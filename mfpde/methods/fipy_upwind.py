@@ -69,7 +69,11 @@ class FiPyUpwind:
     def prepare(self, problem: Problem) -> FiPyUpwindScheme:
         """Build the FiPy mesh, variables and equation."""
         if not isinstance(problem.geometry, Circle):
-            raise InputError(f"FiPyUpwind lives on the circle: FiPy has no meshes of curved surfaces.\n  The problem lives on {problem.geometry!r}.\n  Use FiniteVolume.")
+            raise InputError(
+                "FiPyUpwind lives on the circle: FiPy has no meshes of curved surfaces.\n"
+                f"  The problem lives on {problem.geometry!r}.\n"
+                "  Use FiniteVolume."
+            )
         return FiPyUpwindScheme(self, problem)
 
 
@@ -95,11 +99,11 @@ class FiPyUpwindScheme(FiniteVolumeScheme):
         stencils = self.mesh.stencils
         density = masses / self.mesh.volumes
         share, speed = blend(density, velocity, stencils), face_speeds(velocity, stencils)
-        left, right = stencils.face_cells.T
         along = np.einsum("fsd,fsd->fs", stencils.directions, velocity[stencils.face_cells])
+        terms = (share * speed, (1 - share) * np.maximum(along[:, 0], 0), (1 - share) * np.minimum(along[:, 1], 0))
         with self.stages("flux"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            for variable, value in zip(self.face_velocities, (share * speed, (1 - share) * np.maximum(along[:, 0], 0), (1 - share) * np.minimum(along[:, 1], 0)), strict=True):
+            for variable, value in zip(self.face_velocities, terms, strict=True):
                 variable.value = np.r_[value[-1], value[:-1], 0.0][None]  # FiPy counts faces from the seam and keeps one unused
             self.density.value = density
             self.equation.solve(var=self.density, dt=1.0, solver=self.solver)  # explicit: one unit step adds the rate of change

@@ -142,7 +142,11 @@ class ParticlesScheme:
             self.rejected += 1
             step = next_step(step, size)
             if step < 1e-14 * max(state.time, self.problem.t_end):
-                raise NumericalError(f"The time step collapsed at t = {state.time:.6g}.\n  step = {step:.3g}, local error {size:.3g} tol.\n  Raise tol (now {self.method.tol:g}).")
+                raise NumericalError(
+                    f"The time step collapsed at t = {state.time:.6g}.\n"
+                    f"  step = {step:.3g}, local error {size:.3g} tol.\n"
+                    f"  Raise tol (now {self.method.tol:g})."
+                )
         grown = min(next_step(step, size), self.longest_step)
         return State(state.time + step, grown, {"points": self.problem.geometry.retract(moved), "velocity": velocity_after})
 

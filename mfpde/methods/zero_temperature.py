@@ -236,8 +236,9 @@ class ExactFlow:
     @cached_property
     def _quantiles(self) -> np.ndarray:
         """The points where half of the arcs begin, quantiles of half the law and half the uniform law."""
-        count = max(self.nodes // 2, 2)
-        return Circle().points(self.problem.initial.cumulative.inverse(np.arange(count) / count, uniform_share=0.5))
+        law, count = self.problem.initial, max(self.nodes // 2, 2)
+        assert isinstance(law, CircleLaw)
+        return Circle().points(law.cumulative.inverse(np.arange(count) / count, uniform_share=0.5))
 
     def density(self, time: float, points: Any) -> np.ndarray:
         """The exact density at `time`; see `density`."""

@@ -102,5 +102,5 @@ def test_zero_temperature_with_a_clock_of_its_own_for_every_token():
     errors = []
     for n in (128, 256, 512):
         final = mf.solve(problem, mf.FiniteVolume(cells=n)).final
-        errors.append((np.abs(final.density() - density(problem, 1.5, final.points)) @ final.mesh.volumes))
+        errors.append(np.abs(final.density() - density(problem, 1.5, final.points)) @ final.mesh.volumes)
     assert -np.polyfit(np.log([128, 256, 512]), np.log(errors), 1)[0] == pytest.approx(2, abs=0.2)
