@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from mfpde.checkpoint import Checkpoints, Moment, total_statistics
 from mfpde.errors import InputError, NumericalError
+from mfpde.interruption import Interrupted, asked
 from mfpde.measure import Measure
-from mfpde.methods.base import Method, State
+from mfpde.methods.base import Method, Scheme, State
 from mfpde.model import Problem
 from mfpde.trajectory import Trajectory
 
@@ -24,6 +26,7 @@ def solve(
     save_at: Sequence[float] | np.ndarray | None = None,
     observe: Mapping[str, Observer] | Sequence[Observer] = (),
     progress: bool | Callable[[float, State], None] = False,
+    checkpoints: Checkpoints | None = None,
 ) -> Trajectory:
     """Solve `problem` with `method`.
 
@@ -36,6 +39,8 @@ def solve(
         The functions of `mf.diagnostics` have this form.
     progress : bool or callable
         True draws a bar with the remaining time on a terminal; a callable gets `(time, state)` after each step.
+    checkpoints : mfpde.checkpoint.Checkpoints, optional
+        A folder from which an interrupted run goes on, bit for bit, when the same call is made again.
 
     Returns
     -------
@@ -60,43 +65,78 @@ def solve(
     """
     if not isinstance(method, Method):
         raise InputError(f"The method has no prepare(problem).\n  method = {method!r}\n  Give an instance, e.g. mf.FiniteVolume(cells=512).")
-    times = _output_times(save_at, problem.t_end)
-    observers = _named(observe)
-    started = clock.perf_counter()
-    scheme = method.prepare(problem)
-    trajectory = Trajectory(problem=problem, method=method)
-    trajectory.observed = {name: [] for name in observers}
-
-    def record(before: State, after: State, upto: int) -> int:
-        """Save the output times that this step has reached, beginning with number `upto`; return how many are saved now."""
-        while upto < len(times) and times[upto] <= after.time:
-            measure = scheme.measure(before, after, times[upto])
-            trajectory.measures.append(measure)
-            for name, observer in observers.items():
-                trajectory.observed[name].append(observer(measure, problem))
-            upto += 1
-        return upto
-
+    times = output_times(save_at, problem.t_end)
+    observers = named(observe)
     from mfpde.progress import reporter
 
     with reporter(progress, problem.t_end) as report:
-        state = scheme.initial()
-        saved = record(state, state, 0)
-        try:
-            while saved < len(times):
-                after = scheme.advance(state)
-                if not after.time > state.time:
-                    raise NumericalError(f"Time stands still at t = {state.time!r}: the step {after.time - state.time:.3g} is below its round-off.")
-                saved = record(state, after, saved)
-                state = after
-                report(min(state.time, problem.t_end), state)
-        except NumericalError as error:
-            error.trajectory = trajectory._finish(times[:saved], "failed", str(error), scheme.statistics(), clock.perf_counter() - started)
-            raise
-    return trajectory._finish(times, "done", f"reached t = {times[-1]:g}", scheme.statistics(), clock.perf_counter() - started)
+        return march(Run(problem, method, method.prepare(problem), times, observers), report=report, checkpoints=checkpoints)
 
 
-def _output_times(save_at: Any, t_end: float) -> np.ndarray:
+class Run(NamedTuple):
+    """What a march needs to know: a method prepared for a problem, output times (k,), observers by name."""
+
+    problem: Problem
+    method: Method
+    scheme: Scheme
+    times: np.ndarray
+    observers: Mapping[str, Observer]
+
+
+def march(run: Run, *, report: Callable[[float, State], None], checkpoints: Checkpoints | None = None) -> Trajectory:
+    """Step after step from the start, or from the last checkpoint, to the last output time.
+
+    With checkpoints, a step that ends after a signal (`mfpde.interruption`) is the last one: the run is kept and `Interrupted` raised.
+    """
+    problem, scheme, times, observers = run.problem, run.scheme, run.times, run.observers
+    started = clock.perf_counter()
+    keeper = checkpoints.keeper(problem, run.method, times) if checkpoints else None
+    kept = keeper.restore() if keeper else None
+    measures = kept.measures if kept else []
+    observed = kept.observed if kept else {name: [] for name in observers}
+
+    def record(before: State, after: State) -> None:
+        """Save the output times that this step has reached."""
+        while len(measures) < len(times) and times[len(measures)] <= after.time:
+            time = times[len(measures)]
+            measure = scheme.measure(before, after, time)
+            for name, observer in observers.items():
+                observed[name].append(observer(measure, problem))
+            measures.append(measure)
+
+    def statistics() -> dict[str, Any]:
+        so_far = {"seconds": clock.perf_counter() - started, **scheme.statistics()}
+        return total_statistics(kept.statistics, so_far) if kept else so_far
+
+    def finish(status: str, message: str) -> Trajectory:
+        trajectory = Trajectory(problem=problem, method=run.method, measures=measures, observed=observed)
+        return trajectory._finish(times[: len(measures)], status, message, statistics())
+
+    try:
+        if kept:
+            state = kept.state
+        else:
+            state = scheme.initial()
+            record(state, state)
+        while len(measures) < len(times):
+            after = scheme.advance(state)
+            if not after.time > state.time:
+                raise NumericalError(f"Time stands still at t = {state.time!r}: the step {after.time - state.time:.3g} is below its round-off.")
+            record(state, after)
+            state = after
+            report(min(state.time, problem.t_end), state)
+            if keeper and (keeper.due() or asked()):
+                keeper.keep(Moment(state, measures, observed, statistics()))
+                if asked() and len(measures) < len(times):
+                    raise Interrupted(f"stopped at t = {state.time:.6g} of {problem.t_end:g}")
+    except NumericalError as error:
+        error.trajectory = finish("failed", str(error))
+        raise
+    return finish("done", f"reached t = {times[-1]:g}")
+
+
+def output_times(save_at: Any, t_end: float) -> np.ndarray:
+    """`save_at` as an increasing array in [0, t_end], or an `InputError`."""
     if save_at is None:
         return np.array([0.0, t_end]) if t_end > 0 else np.array([0.0])
     times = np.array(save_at, dtype=float, ndmin=1)
@@ -107,7 +147,8 @@ def _output_times(save_at: Any, t_end: float) -> np.ndarray:
     return times
 
 
-def _named(observe: Mapping[str, Observer] | Sequence[Observer]) -> dict[str, Observer]:
+def named(observe: Mapping[str, Observer] | Sequence[Observer]) -> dict[str, Observer]:
+    """Observers by name, or an `InputError`."""
     pairs = list(observe.items()) if isinstance(observe, Mapping) else [(getattr(f, "__name__", repr(f)), f) for f in observe]
     for name, f in pairs:
         if not callable(f):

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
-import tempfile
-import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mfpde.archive import DAMAGE, as_numbers, pack_laws, read_arrays, unpack_laws, write_arrays, write_whole
 from mfpde.errors import InputError
-from mfpde.geometry import Geometry
 from mfpde.measure import Measure
 
 if TYPE_CHECKING:
@@ -21,6 +18,8 @@ if TYPE_CHECKING:
     from mfpde.model import Problem
 
 FORMAT = 1
+
+__all__ = ["FORMAT", "Trajectory", "load", "write_whole"]
 
 
 @dataclass(eq=False)
@@ -56,6 +55,7 @@ class Trajectory:
     stats: dict[str, Any] = field(default_factory=dict, repr=False)
     status: str = "running"
     message: str = ""
+    _described: dict[str, str] | None = field(default=None, repr=False)
 
     @property
     def final(self) -> Measure:
@@ -75,12 +75,11 @@ class Trajectory:
             )
         return self.measures[nearest]
 
-    def _finish(self, times: np.ndarray, status: str, message: str, statistics: dict[str, Any], seconds: float) -> Trajectory:
+    def _finish(self, times: np.ndarray, status: str, message: str, statistics: dict[str, Any]) -> Trajectory:
         self.times, self.status, self.message = times, status, message
         self.observed = {name: np.asarray(values) for name, values in self.observed.items()}
         masses = [measure.mass for measure in self.measures]
         self.stats = {
-            "seconds": seconds,
             **statistics,
             "mass drift": float(np.ptp(masses)) if masses else 0.0,
             "minimum weight": min((float(measure.weights.min()) for measure in self.measures), default=np.nan),
@@ -90,29 +89,25 @@ class Trajectory:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write to `path` (suffix .npz); the file appears whole or not at all, also under SIGKILL."""
         target = Path(path).with_suffix(".npz")
-        arrays: dict[str, Any] = {"times": self.times}
-        meta: dict[str, Any] = {"format": FORMAT, "status": self.status, "message": self.message, "stats": self.stats, "method": repr(self.method), "problem": repr(self.problem)}
-        meshes = {id(measure.mesh): measure.mesh for measure in self.measures}
-        mesh = next(iter(meshes.values()), None)
-        if len(meshes) == 1 and mesh is not None:
-            meta["mesh"] = {"geometry": type(mesh.geometry).__name__, "cells": len(mesh)}
-            arrays["weights"] = np.array([measure.weights for measure in self.measures])
-        else:
-            for i, measure in enumerate(self.measures):
-                arrays[f"points_{i}"], arrays[f"weights_{i}"] = measure.points, measure.weights
-        for name, values in self.observed.items():
-            if np.asarray(values).dtype == object:
-                raise InputError(
-                    f"The observable {name!r} is no array of numbers and cannot be saved.\n"
-                    "  Let the observer return numbers or arrays of one shape."
-                )
-            arrays[f"observed_{name}"] = values
-        arrays["meta"] = np.array(json.dumps(meta, default=float))
-        write_whole(target, lambda file: np.savez_compressed(file, **arrays))
+        laws, about = pack_laws(self.measures)
+        arrays = {"times": self.times, **laws, **{f"observed_{name}": as_numbers(name, values) for name, values in self.observed.items()}}
+        method, problem = self.described["method"], self.described["problem"]
+        write_arrays(target, arrays, {"format": FORMAT, "status": self.status, "message": self.message, "stats": self.stats, "method": method, "problem": problem, **about})
         return target
 
+    def to_xarray(self) -> Any:
+        """The trajectory as an `xarray.Dataset`, with its metadata (needs the extra "io"); see `mfpde.export`."""
+        from mfpde.export import to_xarray
+
+        return to_xarray(self)
+
+    @property
+    def described(self) -> dict[str, str]:
+        """Problem and method as text, also when they are known as text only, because the trajectory was loaded from a file."""
+        return self._described or {"problem": repr(self.problem), "method": repr(self.method)}
+
     def __repr__(self) -> str:
-        lines = [f"Trajectory of {self.method!r}: {self.status}, {self.message}"]
+        lines = [f"Trajectory of {self.described['method']}: {self.status}, {self.message}"]
         if len(self.times):
             lines.append(f"  {len(self.times)} measures at t = {np.array2string(self.times, threshold=6, precision=4)}; final: {self.final!r}")
         if self.observed:
@@ -121,46 +116,36 @@ class Trajectory:
             lines.append("  " + ", ".join(f"{name} {value:.3g}" for name, value in self.stats.items()))
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        from html import escape
 
-def write_whole(target: Path, write: Any) -> None:
-    """Let `write(file)` fill a temporary file beside `target`, then move it into place in one step."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, target)
-    except BaseException:
-        os.unlink(name)
-        raise
+        rows = [("problem", self.described["problem"]), ("status", f"{self.status}, {self.message}")]
+        if len(self.times):
+            rows += [("times", np.array2string(self.times, threshold=6, precision=4)), ("final", repr(self.final))]
+        rows += [(f"observed {name}", np.array2string(np.asarray(values), threshold=6, precision=4)) for name, values in self.observed.items()]
+        rows += [(name, f"{value:.4g}" if isinstance(value, float) else str(value)) for name, value in self.stats.items()]
+        body = "".join(f"<tr><th style='text-align:left'>{escape(name)}</th><td style='text-align:left'>{escape(text)}</td></tr>" for name, text in rows)
+        return f"<table><caption>Trajectory of {escape(self.described['method'])}</caption><tbody>{body}</tbody></table>"
 
 
 def load(path: str | os.PathLike[str]) -> Trajectory:
-    """Read what `Trajectory.save` wrote. The problem and the method come back as text inside `stats`; the numbers bit for bit.
+    """Read what `Trajectory.save` wrote: numbers bit for bit, the problem and the method as text in `described`.
 
     Raises `InputError` when the file is missing, damaged or of another format.
     """
     source = Path(path).with_suffix(".npz")
+    arrays, meta = read_arrays(source, "run")
     try:
-        with open(source, "rb") as file, np.load(file, allow_pickle=False) as data:
-            arrays = {name: data[name] for name in data.files}
-        meta = json.loads(str(arrays["meta"]))
-    except FileNotFoundError:
-        raise InputError(f"There is no run at {source}.") from None
-    except (zipfile.BadZipFile, KeyError, ValueError, OSError, EOFError) as error:
+        if meta["format"] != FORMAT:
+            raise InputError(f"{source} has format {meta['format']}, this version reads {FORMAT}.")
+        measures = unpack_laws(arrays, meta)
+        observed = {name.removeprefix("observed_"): values for name, values in arrays.items() if name.startswith("observed_")}
+        if len(measures) != len(arrays["times"]):
+            raise InputError(f"{source} is damaged: {len(arrays['times'])} times, {len(measures)} laws.")
+        trajectory = Trajectory(None, None, arrays["times"], measures, observed, {**meta["stats"]}, meta["status"], meta["message"])
+        trajectory._described = {"problem": meta["problem"], "method": meta["method"]}
+    except DAMAGE as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"{source} is no trajectory of this package, or it is damaged.\n  {type(error).__name__}: {error}") from None
-    if meta["format"] != FORMAT:
-        raise InputError(f"{source} has format {meta['format']}, this version reads {FORMAT}.")
-    if "mesh" in meta:
-        geometries = {geometry.__name__: geometry for geometry in Geometry.__subclasses__()}
-        mesh = geometries[meta["mesh"]["geometry"]]().mesh(meta["mesh"]["cells"])
-        measures = [Measure(mesh.centres, weights, mesh) for weights in arrays["weights"]]
-    else:
-        measures = [Measure(arrays[f"points_{i}"], arrays[f"weights_{i}"]) for i in range(len(arrays["times"]))]
-    observed = {name.removeprefix("observed_"): values for name, values in arrays.items() if name.startswith("observed_")}
-    stats = {**meta["stats"]}
-    trajectory = Trajectory(None, None, arrays["times"], measures, observed, stats, meta["status"], meta["message"])
-    trajectory.described = {"problem": meta["problem"], "method": meta["method"]}  # type: ignore[attr-defined]
     return trajectory
