@@ -117,7 +117,15 @@ class Graph(NamedTuple):
 
 
 def graph(measure: Measure) -> Graph:
-    """The `Graph` of a measure on the circle; a mesh gives N + 1 vertices, n atoms of positive weight 2n + 2."""
+    """The `Graph` of a measure on the circle; a mesh gives N + 1 vertices, n atoms of positive weight 2n + 2.
+
+    A measure that knows more than its points, such as one of moving cells, has `pieces() -> (edges (p + 1,), masses (p,))`: pieces of constant
+    density from angle 0 to 2 pi, an atom being a piece of no length.
+    """
+    if hasattr(measure, "pieces"):
+        edges, masses = measure.pieces()
+        quarters = np.rint(edges / QUARTER).astype(np.int64)
+        return Graph(quarters, edges - quarters * QUARTER, *levels(masses))
     if measure.mesh is not None:
         cells = len(measure)
         if not np.allclose(measure.mesh.volumes, 2 * np.pi / cells, rtol=1e-12):

@@ -9,7 +9,7 @@ import numpy as np
 from mfpde.errors import InputError
 from mfpde.geometry import Circle
 from mfpde.measure import Measure
-from mfpde.methods.moving_cells import Cells, cumulative, density, outline, quadrature
+from mfpde.methods.moving_cells import Cells, cumulative, density, pieces, quadrature
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ class CellMeasure(Measure):
     --------
     >>> import mfpde as mf
     >>> law = mf.solve(mf.cases.poisson(t_end=1.0)[0], mf.Lagrangian(cells=64)).final
-    >>> bool(abs(law.cumulative(2 * np.pi) - 1) < 1e-12), len(law.nodes(1000))
+    >>> bool(abs(law.cumulative(2 * np.pi) - 1) < 1e-12), len(law.equal_masses(1000))
     (True, 1000)
     """
 
@@ -48,22 +48,19 @@ class CellMeasure(Measure):
         """Mass in [0, theta] for angles in [0, 2 pi], in radians; fourth order."""
         return cumulative(self.cells, np.asarray(angles, dtype=float))
 
-    def outline(self) -> tuple[np.ndarray, np.ndarray]:
-        """The graph of the distribution function as a monotone polyline `(angles, levels)`, jumps filled in, with eight pieces a cell."""
-        return outline(self.cells)
+    def pieces(self) -> tuple[np.ndarray, np.ndarray]:
+        """The law in pieces of constant density, `(edges (p + 1,), masses (p,))`, 32 to a cell, atoms as pieces of no length: what `wasserstein` reads."""
+        return pieces(self.cells)
 
-    def nodes(self, n: int) -> Measure:
-        """`n` equal masses at the levels `(j - 1/2)/n` of the distribution function, as the `nodes` of an initial law.
-
-        Two laws placed so are compared at equal levels, and `wasserstein` of the two is the distance of the laws to within the midpoint rule
-        in the level, not to within a cell.
-        """
+    def equal_masses(self, n: int) -> Measure:
+        """`n` equal masses at the levels `(j - 1/2)/n` of the distribution function counted from angle 0: tokens that stand for the law."""
         if not n >= 1:
-            raise InputError(f"A whole number of nodes, at least 1.\n  n = {n!r}")
-        angles, levels = outline(self.cells, parts=64)
+            raise InputError(f"A whole number of tokens, at least 1.\n  n = {n!r}")
+        edges, masses = pieces(self.cells, parts=64)
+        levels = np.concatenate([[0.0], np.cumsum(masses)])
         wanted = (np.arange(n) + 0.5) / n * levels[-1]
         right = np.clip(np.searchsorted(levels, wanted, side="left"), 1, len(levels) - 1)
         rise = levels[right] - levels[right - 1]
         share = np.where(rise > 0, (wanted - levels[right - 1]) / np.where(rise > 0, rise, 1.0), 0.0)
-        places = angles[right - 1] + share * (angles[right] - angles[right - 1])
+        places = edges[right - 1] + share * (edges[right] - edges[right - 1])
         return Measure(Circle().points(places), np.full(n, 1 / n))

@@ -23,7 +23,7 @@ from mfpde.initial import CircleLaw
 from mfpde.methods.base import State
 from mfpde.methods.cell_measure import CellMeasure
 from mfpde.methods.importance import log_attention_received
-from mfpde.methods.moving_cells import FAINTEST, TWO_PI, Cells, condensed, density, divided, end_masses, quadrature, without
+from mfpde.methods.moving_cells import FAINTEST, TWO_PI, Cells, condensed, density, divided, end_masses, mass_before, quadrature, without
 from mfpde.model import Attention, Problem
 from mfpde.stages import Stages
 from mfpde.stepping import dormand_prince, next_step
@@ -180,11 +180,16 @@ class LagrangianScheme:
             L = self._initial_log_density(edges)
             widths = np.diff(edges, append=edges[0] + TWO_PI)
             visible = np.maximum(L, self.cut)  # a density below e^cut is not refined
-            steep = (np.abs(np.roll(visible, -1) - visible) > self.steepest) & (widths > self.method.atom_width / 8)
-            if not steep.any():
+            cells = Cells(edges, L, arc_masses(law, edges), np.empty(0), np.empty(0))
+            steep = np.abs(np.roll(visible, -1) - visible) > self.steepest
+            middles = edges + 0.5 * widths
+            left_halves = arc_masses(law, np.sort(np.concatenate([edges, middles])))[::2]
+            promised = mass_before(cells, np.arange(len(edges)), np.full(len(edges), 0.5))
+            hides = np.abs(promised - left_halves) > 10 / 384 * self.steepest**3 * np.maximum(cells.masses, np.exp(self.cut))  # a jump or a bump
+            wanted = (steep | hides) & (widths > self.method.atom_width / 8)
+            if not wanted.any():
                 break
-            edges = np.sort(np.concatenate([edges, (edges + 0.5 * widths)[steep]]))
-        cells = Cells(edges, L, arc_masses(law, edges), np.empty(0), np.empty(0))
+            edges = np.sort(np.concatenate([edges, middles[wanted]]))
         return self._state(0.0, np.inf, cells)
 
     def _initial_log_density(self, angles: np.ndarray) -> np.ndarray:
@@ -336,10 +341,10 @@ class LagrangianScheme:
         fit = (cells.masses > 0) & (np.roll(cells.masses, 1) > 0) & (h + before < 0.5 * self.widest) & (h < 2.5 * before) & (before < 2.5 * h)
         fit &= (np.abs(right - L) + np.abs(L - left) < 0.45 * self.steepest) & (bend < 0.07 * self.steepest)
         # the cubic of the united cell must give back the masses of the two: otherwise unions, not divisions, set the error
-        density, mass_before = np.exp(cells.log_density), np.roll(cells.masses, 1)
-        H, M, u = h + before, cells.masses + mass_before, before / (h + before)
-        recovered = M * (3 - 2 * u) * u * u + H * (np.roll(density, 1) * u * (1 - u) ** 2 - np.roll(density, -1) * u * u * (1 - u))
-        faithful = np.abs(recovered - mass_before) <= self.FIDELITY * self.steepest**3 * M
+        rho, left_mass = np.exp(cells.log_density), np.roll(cells.masses, 1)
+        H, M, u = h + before, cells.masses + left_mass, before / (h + before)
+        recovered = M * (3 - 2 * u) * u * u + H * (np.roll(rho, 1) * u * (1 - u) ** 2 - np.roll(rho, -1) * u * u * (1 - u))
+        faithful = np.abs(recovered - left_mass) <= self.FIDELITY * self.steepest**3 * M
         loudest = np.maximum(cells.log_density, np.maximum(np.roll(cells.log_density, 1), np.roll(cells.log_density, -1)))
         fit &= faithful | (loudest + factor + np.log(self.width) < self.cut)
         fit[0] = False

@@ -294,22 +294,30 @@ def _met(cells: Cells, width: float) -> Cells:
     return cells._replace(atoms=atoms, atom_masses=masses)
 
 
-def outline(cells: Cells, parts: int = 8) -> tuple[np.ndarray, np.ndarray]:
-    """The graph of the distribution function as a monotone polyline `(angles, levels)` from (0, 0) to (2 pi, mass), atoms as vertical pieces.
+def pieces(cells: Cells, parts: int = 32) -> tuple[np.ndarray, np.ndarray]:
+    """The law in pieces of constant density, `(edges (p + 1,), masses (p,))`: edges increase from 0 to 2 pi, an atom is a piece of no length.
 
-    Every cell is drawn in `parts` pieces of the cubic of `cumulative`; between the vertices the polyline differs from it by `h^2 |rho'| / (8 parts^2)`.
+    Every cell is cut in `parts` pieces by the cubic of `cumulative`; within a piece the distribution functions differ by at most `h^2 |rho'| / (8 parts^2)`.
     """
     n = len(cells.nodes)
-    cell = np.repeat(np.arange(n), parts)
-    share = np.tile(np.arange(parts) / parts, n)
-    places = [cells.nodes[cell] + share * cells.widths[cell]] if n else []
-    angles = np.concatenate([*places, cells.atoms]) % TWO_PI
-    jumps = np.concatenate([np.zeros(n * parts), cells.atom_masses])
-    order = np.lexsort((jumps, angles))
-    angles, jumps = angles[order], jumps[order]
-    smooth_part = cells._replace(atoms=np.empty(0), atom_masses=np.empty(0))
-    smooth = cumulative(smooth_part, angles)
-    after = smooth + np.cumsum(jumps)
-    x = np.concatenate([[0.0], np.repeat(angles, 2), [TWO_PI]])
-    levels = np.concatenate([[0.0], np.stack([after - jumps, after], axis=1).ravel(), [cells.masses.sum() + cells.atom_masses.sum()]])
-    return x, np.maximum.accumulate(levels)
+    if n:
+        cell, number = np.repeat(np.arange(n), parts), np.tile(np.arange(parts), n)
+        below, above = mass_before(cells, cell, number / parts), mass_before(cells, cell, (number + 1) / parts)
+        left = cells.nodes[cell] + number / parts * cells.widths[cell]
+        masses = np.maximum(above - below, 0.0)
+        seam = TWO_PI * np.ceil(left[0] / TWO_PI)
+        last = int(np.searchsorted(left, seam, side="right")) - 1  # the piece that the seam cuts in two
+        ends = np.append(left, left[0] + TWO_PI)
+        share = (seam - ends[last]) / max(ends[last + 1] - ends[last], 1e-300)
+        edges = np.concatenate([[0.0], ends[last + 1 : -1] - seam, ends[: last + 1] - seam + TWO_PI, [TWO_PI]])
+        masses = np.concatenate([[(1 - share) * masses[last]], masses[last + 1 :], masses[:last], [share * masses[last]]])
+        edges = np.maximum.accumulate(np.clip(edges, 0.0, TWO_PI))
+    else:
+        edges, masses = np.array([0.0, TWO_PI]), np.zeros(1)
+    for place, mass in zip(cells.atoms % TWO_PI, cells.atom_masses, strict=True):
+        k = min(int(np.searchsorted(edges, place, side="right")) - 1, len(masses) - 1)
+        length = edges[k + 1] - edges[k]
+        share = (place - edges[k]) / length if length > 0 else 1.0
+        masses = np.concatenate([masses[:k], [share * masses[k], mass, (1 - share) * masses[k]], masses[k + 1 :]])
+        edges = np.concatenate([edges[: k + 1], [place, place], edges[k + 1 :]])
+    return edges, masses
