@@ -194,7 +194,7 @@ def _on_sphere(attention: Attention, y: np.ndarray, x: np.ndarray, tol: float, m
     large = len(x) * len(y) > DIRECT_PAIRS
     ladder: list[Tier] = []
     if method == "harmonics" or (method == "auto" and large and Harmonics.pays(attention, len(y), len(x))):
-        ladder.append(Harmonics(attention, y, x))
+        ladder.append(Harmonics(attention, y, x, tol))
     if method == "tree" or (method == "auto" and large):
         ladder.append(Tree(attention, y, x, tol))
     return ladder

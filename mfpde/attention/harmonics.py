@@ -12,6 +12,7 @@ a singular value decomposition separates the variables, and every term costs one
 A transform is accurate to a multiple E of the largest possible sum, the total weight times e^t; softmax divides by the local Z, which may be e^{-2t} of it.
 So every target gets the bound E / Z, and where that exceeds the tolerance another tier must do the work. E is an estimate with a margin, not a proof,
 so every evaluation is checked at a few targets against the plain sum, and promises nothing if the check fails (docs/attention_sphere).
+The same targets show beforehand whether enough would pass to be worth the transforms.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ TRANSFORM = 1e-13  # asked of ducc0
 SEPARATION = 3e-14  # what the separation of l and t may lose, of a total of 1
 NEAR, FAR = 1e-13, 2.5e-14  # noise of the transforms: relative to the local sum, and to the largest possible one (measured: half of that, and a fifth)
 ANGLES = 1e-15  # each |z| of the scores adds this: colatitude and longitude are rounded
-PROBES = 8  # targets summed directly at every evaluation
+PROBES = 16  # targets summed directly at every evaluation
+WORTH = 0.25  # share of the probes that must pass for the transforms to be done at all
 THREADED = 100_000  # points above which ducc0 uses all cores
 
 
@@ -118,7 +120,7 @@ def angles(u: np.ndarray) -> np.ndarray:
 
 
 class Harmonics:
-    """Zonal sums on S^2 by transforms; `inf` as the error of targets whose Z is too far below the largest possible one.
+    """Zonal sums on S^2 by transforms; `inf` as the error of targets whose Z is too far below the largest possible one, or of all if few would reach `tol`.
 
     Cost: one analysis and `terms` syntheses, each about 50 ns a point and core and 1.5 L^3 ns, L = `degree`; memory 2 `terms` doubles a target.
 
@@ -133,7 +135,7 @@ class Harmonics:
     --------
     >>> import mfpde as mf
     >>> mesh = mf.Sphere().mesh(2562)
-    >>> tier = Harmonics(mf.Attention.identity(3, beta=3), mesh.centres, mesh.centres)
+    >>> tier = Harmonics(mf.Attention.identity(3, beta=3), mesh.centres, mesh.centres, tol=1e-10)
     >>> log_z, mean, error = tier.evaluate(mesh.volumes / (4 * np.pi), np.arange(5))
     >>> tier.degree, tier.terms, bool(abs(log_z - np.log(np.sinh(3) / 3)).max() < 1e-4), bool(error.max() < 1e-10)
     (20, 3, True, True)
@@ -141,7 +143,8 @@ class Harmonics:
 
     name = "harmonics"
 
-    def __init__(self, attention: Attention, sources: np.ndarray, targets: np.ndarray) -> None:
+    def __init__(self, attention: Attention, sources: np.ndarray, targets: np.ndarray, tol: float) -> None:
+        self.tol = tol
         self.sources, self.z = sources, attention.beta * (targets @ attention.A.T)
         self.t = np.linalg.norm(self.z, axis=1)
         self.degree = degree = bandwidth(float(self.t.max()))
@@ -180,17 +183,27 @@ class Harmonics:
         """`(log Z (r,), m (r, 3), error (r,))` at the targets `rows`."""
         total = weights.sum()
         w = weights / total
-        sums = self.sums(w, rows)
-        Z = sums[:, 0]
-        noise = (NEAR + ANGLES * self.t[rows]) * np.abs(Z) + FAR + self.radial.lost + self.tangential.lost
         probes = np.linspace(0, len(rows) - 1, min(PROBES, len(rows)), dtype=int)
         check = rows[probes]
         exact = np.exp(self.z[check] @ self.sources.T - self.t[check, None]) @ np.column_stack([w, w[:, None] * self.sources])
-        if (np.abs(sums[probes] - exact).max(axis=1) > noise[probes]).any():
-            noise[:] = np.inf
+        if np.mean(self.errors(exact[:, 0], check) <= self.tol) < WORTH:
+            return np.zeros(len(rows)), np.zeros((len(rows), 3)), np.full(len(rows), np.inf)
+        sums = self.sums(w, rows)
+        Z = sums[:, 0]
+        error = self.errors(Z, rows)
+        if (np.abs(sums[probes] - exact).max(axis=1) > self.noise(Z[probes], check)).any():
+            error[:] = np.inf
         with np.errstate(divide="ignore", invalid="ignore"):
-            error = np.where(2 * noise < Z, 2 * noise / Z, np.inf)
             return np.log(Z) + (self.t[rows] + np.log(total)), sums[:, 1:] / Z[:, None], error
+
+    def noise(self, Z: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """What the transforms lose of `e^{-t} Z`, in units of the total weight."""
+        return (NEAR + ANGLES * self.t[rows]) * np.abs(Z) + FAR + self.radial.lost + self.tangential.lost
+
+    def errors(self, Z: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """The bound for log Z and m where `e^{-t} Z` is Z."""
+        noise = self.noise(Z, rows)
+        return np.divide(2 * noise, Z, out=np.full(len(Z), np.inf), where=2 * noise < Z)
 
     def sums(self, weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """`e^{-t} (Z, Z m)` at the targets `rows`; shape (r, 4)."""

@@ -20,10 +20,8 @@ from typing import Any
 import numpy as np
 
 import mfpde as mf
-from mfpde.attention import AttentionOperator
 from mfpde.attention.direct import EPS, Direct
 from mfpde.attention.exp2 import LOG2E
-from mfpde.attention.harmonics import Harmonics
 from mfpde.attention.tree import CHUNK, Tree, softmax_sum
 from mfpde.compiled import compiled, parallel_range
 
@@ -90,12 +88,6 @@ def fastest(repeats: int, call: Callable[..., object], *arguments: object) -> fl
     return min(times)
 
 
-def operator(attention: mf.Attention, x: np.ndarray, tree: Tree) -> AttentionOperator:
-    """Transforms where the cost model wants them, then the pruned sums."""
-    tiers = [Harmonics(attention, x, x)] if Harmonics.pays(attention, len(x), len(x)) else []
-    return AttentionOperator(attention, SPHERE, x, len(x), TOL, [*tiers, tree])
-
-
 def direct_seconds(attention: mf.Attention, x: np.ndarray, weights: np.ndarray, targets: int) -> tuple[float, float]:
     """Seconds of the two sums over all pairs, (library, vectorised), extrapolated from the first `targets` targets."""
     q = attention.beta * x[:targets] @ attention.A.T
@@ -123,7 +115,7 @@ class Row:
     vectorised: float = math.nan
 
     def __str__(self) -> str:
-        tiers = ", ".join(f"{name} {count / self.cells:.0%}" for name, count in self.tiers.items())
+        tiers = ", ".join(f"{name} {count / self.cells:.0%}" for name, count in self.tiers.items() if count)
         entries = [f"{self.cells}", self.matrix, f"{self.beta:g}", self.state, f"{self.seconds:.4f}", tiers, f"{self.tree_seconds:.4f}", f"{self.pairs:.0f}"]
         entries += [f"{self.log_z_error:.0e}", f"{self.mean_error:.0e}"]
         if self.library > 0:
@@ -136,18 +128,18 @@ def measure(cells: int, betas: list[float], states: list[str]) -> Iterator[Row]:
     mesh = SPHERE.mesh(cells)
     x = mesh.centres
     rows = np.sort(np.random.default_rng(0).choice(len(x), SAMPLE, replace=False))
-    repeats = 5 if len(x) < 100_000 else 2
+    repeats = 5 if len(x) < 100_000 else 1
     for name, A in MATRICES.items():
         for beta in betas:
             attention = mf.Attention(A, np.eye(3), np.eye(3), beta)
             tree = Tree(attention, x, x, TOL)
-            chosen = operator(attention, x, tree)
+            chosen = mf.attention.plan(attention, SPHERE, mesh, tol=TOL)
             direct = Direct(attention, x, x)
             for law in states:
                 weights = state(law, x, mesh.volumes)
                 seconds = fastest(repeats, chosen.evaluate, weights)
                 log_z, mean = chosen.evaluate(weights)
-                tree_seconds = fastest(repeats, tree.evaluate, weights, np.arange(len(x))) if len(chosen.tiers) > 1 else seconds
+                tree_seconds = fastest(repeats, tree.evaluate, weights, np.arange(len(x)))
                 exact_z, exact_mean, _ = direct.evaluate(weights, rows)
                 beyond = np.abs(log_z[rows] - exact_z) - 8 * EPS * np.maximum(np.abs(exact_z), 1)  # beyond its conditioning
                 mean_error = float(np.abs(mean[rows] - exact_mean).max())
@@ -177,8 +169,8 @@ def main() -> int:
         compared.append(with_direct(row))
         print(row, flush=True)
     print(f"\n{HEAD}\n|" + "---|" * 10)
-    for cells in expected["table_cells"]:
-        for row in measure(cells, expected["betas"], expected["states"]):
+    for part in expected["tables"]:
+        for row in measure(part["cells"], part["betas"], part["states"]):
             table.append(row)
             print(row, flush=True)
     print()
