@@ -46,7 +46,9 @@ class Tree(NamedTuple):
 def grow(sources: Arcs, log_w: np.ndarray) -> Tree:
     """The tree of the weights `exp(log_w)` on `sources`."""
     leaves = 1 << max(0, (len(sources.middle) - 1).bit_length())
-    tree = Tree(*(np.empty(shape) for shape in (2 * leaves, (2 * leaves, 2), (2 * leaves, 2), (2 * leaves, 2), (2 * leaves, 2), 2 * leaves, 2 * leaves, (leaves, 2))))
+    tree = Tree(
+        *(np.empty(shape) for shape in (2 * leaves, (2 * leaves, 2), (2 * leaves, 2), (2 * leaves, 2), (2 * leaves, 2), 2 * leaves, 2 * leaves, (leaves, 2)))
+    )
     _fill(tree, sources, log_w)
     return tree
 

@@ -72,6 +72,7 @@ class Work(NamedTuple):
     turn: np.ndarray
     proxy: np.ndarray
     state: np.ndarray
+    slope: np.ndarray
     part: np.ndarray
     moment: np.ndarray
     basis: np.ndarray
@@ -80,16 +81,6 @@ class Work(NamedTuple):
     peak: np.ndarray
     sums: np.ndarray
     at_targets: np.ndarray
-
-
-@compiled(forceinline=True)
-def room(size):
-    """Scratch with a margin on both sides.
-
-    A loop runs in vector registers only if the arrays it reads and writes are some way apart, and may then round differently in the last
-    bit. So the distance must not depend on where the allocator, or the thread, puts them.
-    """
-    return np.empty(size + 2 * LANES)[LANES : LANES + size]
 
 
 def chebyshev_rule(largest: int) -> Chebyshev:
@@ -130,25 +121,35 @@ def _highest_score(along, across, log_w, start, stop, tilt, bend):
     return top
 
 
-@compiled(error_model="numpy", fastmath=ANY_ORDER, forceinline=True)
-def tilted(arcs, log_w, start, stop, top, tilt, bend, out):
-    """`out_j = w_j e^{<g, w_j>}` relative to source `top`. Returns sum_j out_j |exponent|, for the round-off of the exponents."""
+@compiled(error_model="numpy", fastmath=FUSED, forceinline=True)
+def tilted(arcs, log_w, start, stop, top, tilt, bend, out, slope):
+    """`out_j = w_j e^{<g, w_j>}` relative to source `top`, and the exponent `slope_j` of its tilt."""
     s, low, level = arcs.along[top], arcs.along_low[top], log_w[top]
-    total = 0.0
     for j in range(start, stop):
-        slope = tilt * ((arcs.along[j] - s) + (arcs.along_low[j] - low))
-        a = exponential(slope + (bend * arcs.across[j] + (log_w[j] - level)))
-        out[j - start] = a
-        total += a * abs(slope)
+        z = tilt * ((arcs.along[j] - s) + (arcs.along_low[j] - low))
+        slope[j - start] = z
+        out[j - start] = exponential(z + (bend * arcs.across[j] + (log_w[j] - level)))
+
+
+@compiled(error_model="numpy", fastmath=ANY_ORDER, forceinline=True)
+def mean_size(a, slope, count):
+    """sum_j a_j |slope_j|: what the round-off of the exponents is proportional to."""
+    total = 0.0
+    for j in range(count):
+        total += a[j] * abs(slope[j])
     return total
 
 
 @compiled(error_model="numpy", fastmath=ANY_ORDER, forceinline=True)
-def moments(position, start, count, p, state, out):
-    """Adds the moments `sum_j a_j T_k(position_j)` to `out[k]`, k < p; `state` holds the a_j. Up to three moments beyond p come along."""
+def moments(state, count, p, out):
+    """Adds the moments `sum_j a_j T_k(x_j)` to `out[k]`, k < p. Up to three moments beyond p come along.
+
+    `state` has three rows of LANES: the a_j, room for their next multiples, the x_j. In one array, because the compiler then knows that the
+    rows do not overlap: the loop always runs in vector registers, and always rounds alike.
+    """
     m0, m1, m2, m3 = 0.0, 0.0, 0.0, 0.0
     for j in range(count):
-        x, a = position[start + j], state[j]
+        a, x = state[j], state[2 * LANES + j]
         b = x * a
         c = 2 * x * b - a
         d = 2 * x * c - b
@@ -158,7 +159,7 @@ def moments(position, start, count, p, state, out):
     for k in range(4, p, 4):
         m0, m1, m2, m3 = 0.0, 0.0, 0.0, 0.0
         for j in range(count):  # T_{k+1} = 2 x T_k - T_{k-1}, four steps in registers
-            x, old, new = 2 * position[start + j], state[j], state[LANES + j]
+            old, new, x = state[j], state[LANES + j], 2 * state[2 * LANES + j]
             a = x * new - old
             b = x * a - new
             c = x * b - a
@@ -175,7 +176,8 @@ def compress(arcs, log_w, b, top, tilt, bend, rule, work):
     p, proxy, moment = arcs.nodes[b], work.proxy, work.moment
     if last - first <= KEEP * p:
         k, mass = last - first, 0.0
-        exponents = tilted(arcs, log_w, first, last, top, tilt, bend, proxy[0])
+        tilted(arcs, log_w, first, last, top, tilt, bend, proxy[0], work.slope)
+        exponents = mean_size(proxy[0], work.slope, k)
         for j in range(k):
             proxy[1, j] = arcs.along[first + j]
             proxy[2, j] = arcs.across[first + j]
@@ -187,8 +189,10 @@ def compress(arcs, log_w, b, top, tilt, bend, rule, work):
         work.part[:] = 0.0
         for start in range(group, min(group + GROUP * LANES, last), LANES):
             stop = min(start + LANES, last)
-            exponents += tilted(arcs, log_w, start, stop, top, tilt, bend, work.state)
-            moments(arcs.position, start, stop - start, p, work.state, work.part)
+            tilted(arcs, log_w, start, stop, top, tilt, bend, work.state, work.slope)
+            exponents += mean_size(work.state, work.slope, stop - start)
+            work.state[2 * LANES : 2 * LANES + stop - start] = arcs.position[start:stop]
+            moments(work.state, stop - start, p, work.part)
         moment += work.part
     for e in range(p):
         delta = arcs.radius[b] * rule.nodes[p, e]
@@ -389,15 +393,17 @@ def attend_arc(t, targets, queries, sources, log_w, tree, threshold, stretch, ru
     count = place_stations(t, targets, rule, work.along, work.across)
     interpolated = count < last - first
     tops = np.empty((pairs, 3))
-    values = room(0 if interpolated else pairs * order * LANES).reshape(0 if interpolated else pairs, order * LANES)
-    polynomial = np.zeros((pairs if interpolated else 0, order, work.proxy.shape[1]))
+    values = np.empty((0 if interpolated else pairs, order * LANES))
+    width = (count + 3) // 4 * 4 if interpolated else 0
+    polynomial = np.empty((pairs, order, width))
     for q in range(pairs):
         stations = work.at_targets if interpolated else values[q]
         tops[q, 0], tops[q, 1], tops[q, 2] = pair(t, kept[q], queries, sources, log_w, rule, count, stretch, work, stations)
         if interpolated:
+            polynomial[q] = 0.0
             coefficients(stations, count, rule.transform[count], polynomial[q])
     rx, ry = sources.centre[best]
-    high, low = room(pairs * LANES).reshape(pairs, LANES), room(pairs * LANES).reshape(pairs, LANES)
+    high, low = np.empty((pairs, LANES)), np.empty((pairs, LANES))
     for start in range(first, last, LANES):
         stop = min(start + LANES, last)
         n = stop - start
@@ -408,7 +414,7 @@ def attend_arc(t, targets, queries, sources, log_w, tree, threshold, stretch, ru
         peaks(high, low, sources.centre, kept, pairs, n, work.peak)
         work.sums[:] = 0.0
         if interpolated:
-            polynomials(targets.position, start, stop, (count + 3) // 4 * 4, work.basis)
+            polynomials(targets.position, start, stop, width, work.basis)
         for q in range(pairs):
             cx, cy = sources.centre[kept[q]]
             at_targets = work.at_targets if interpolated else values[q]
@@ -450,16 +456,17 @@ def attend_range(begin, end, targets, queries, sources, log_w, tree, threshold, 
         stack=np.empty(256, np.int64),
         query=np.empty((PIECES, 2)),
         turn=np.empty((PIECES, 3)),
-        proxy=room(3 * most).reshape(3, most),
-        state=room(2 * LANES),
-        part=room(size),
-        moment=room(size),
-        basis=room(size * LANES),
-        along=room(most),
-        across=room(most),
-        peak=room(4 * LANES),
-        sums=room((order + 1) * LANES),
-        at_targets=room(order * LANES),
+        proxy=np.empty((3, most)),
+        state=np.empty(3 * LANES),
+        slope=np.empty(LANES),
+        part=np.empty(size),
+        moment=np.empty(size),
+        basis=np.empty(size * LANES),
+        along=np.empty(most),
+        across=np.empty(most),
+        peak=np.empty(4 * LANES),
+        sums=np.empty((order + 1) * LANES),
+        at_targets=np.empty(order * LANES),
     )
     guess = np.argmax(tree.log_mass[tree.mean.shape[0] :])
     for t in range(begin, end):

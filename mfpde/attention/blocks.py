@@ -88,7 +88,9 @@ class Blocks:
         arcs, count = np.unique(self.arc_of[place], return_counts=True)
         start = np.concatenate([[0], np.cumsum(count)])
         t, q = self.targets, self.queries
-        targets = Arcs(start, t.centre[arcs], t.middle[arcs], t.radius[arcs], t.nodes[arcs], t.along[place], t.along_low[place], t.across[place], t.position[place])
+        targets = Arcs(
+            start, t.centre[arcs], t.middle[arcs], t.radius[arcs], t.nodes[arcs], t.along[place], t.along_low[place], t.across[place], t.position[place]
+        )
         high, low = (as_float_array(a[:, place]) for a in (q.high, q.low))
         return targets, Queries(high, low, q.centre_high[arcs], q.centre_low[arcs], q.turn[arcs]), order
 
