@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import ive
 
 from mfpde.errors import InputError, NumericalError
-from mfpde.geometry import Circle, Geometry
+from mfpde.geometry import Circle, Geometry, Sphere
 from mfpde.measure import Measure, check_weights
 from mfpde.mesh import Mesh
 
@@ -214,6 +214,10 @@ def uniform(geometry: Geometry) -> InitialLaw:
     """
     if isinstance(geometry, Circle):
         return CircleLaw("uniform", lambda theta: np.full(np.shape(theta), 1 / TWO_PI))
+    if isinstance(geometry, Sphere):
+        from mfpde.initial_sphere import FisherMixture
+
+        return FisherMixture([[0, 0, 1]], 0.0, name="uniform")
     raise InputError(f"No uniform law on {geometry!r}.\n  Give a geometry of this package, e.g. Circle().")
 
 
@@ -254,6 +258,32 @@ def von_mises_mixture(angles: Any, kappa: Any, weights: Any = None) -> InitialLa
     width = 1 / np.sqrt(np.maximum(kappas, 1))
     breaks = centres[:, None] + width[:, None] * np.r_[-8, -4, -2, -1, 0, 1, 2, 4, 8]
     return CircleLaw(f"von Mises mixture ({len(centres)} bump{'s' if len(centres) > 1 else ''})", f, breaks=breaks.ravel())
+
+
+def fisher_mixture(centres: Any, kappa: Any, weights: Any = None) -> InitialLaw:
+    r"""`sum_c w_c kappa_c e^{kappa_c <e_c, x>} / (4 pi sinh kappa_c)` on the sphere S^2.
+
+    Parameters
+    ----------
+    centres : array_like, shape (k, 3)
+        Unit vectors e_c.
+    kappa : float or array_like, shape (k,)
+        Concentrations >= 0, up to about 1e12; a bump has standard deviation about kappa^{-1/2} in each direction.
+    weights : array_like, shape (k,), optional
+        Masses, equal when not given; they are divided by their sum.
+
+    Examples
+    --------
+    >>> import mfpde as mf
+    >>> law = mf.initial.fisher_mixture([[0, 0, 1], [1, 0, 0]], kappa=[4, 100], weights=[1, 3])
+    >>> law
+    Fisher mixture (2 bumps)
+    >>> round(law.mass_of_halfspace([0, 0, 1]), 6)  # half of one bump and most of the other
+    0.620503
+    """
+    from mfpde.initial_sphere import FisherMixture
+
+    return FisherMixture(centres, kappa, weights)
 
 
 def poisson(r: float, angle: float = 0.0) -> InitialLaw:
@@ -328,6 +358,10 @@ def from_density(f: Callable[[np.ndarray], np.ndarray], geometry: Geometry) -> I
     >>> law.nodes(400).mean.round(6) + 0.0
     array([0.25, 0.  ])
     """
+    if isinstance(geometry, Sphere):
+        from mfpde.initial_sphere import SphereDensity
+
+        return SphereDensity(f)
     if not isinstance(geometry, Circle):
         raise InputError(f"No density laws on {geometry!r}.\n  Give a geometry of this package, e.g. Circle().")
 
