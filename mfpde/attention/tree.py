@@ -8,7 +8,7 @@ kept in a balanced tree of caps; targets in leaves of the same kind of tree. For
   `M + max_cap <z_c, y> + <z - z_c, p> + rho max_cap |y - p|`, for `<z - z_c, y - p> <= rho |y - p|`.
 
 The difference of the two does not depend on z: a node is dropped for the whole leaf at once, and the dropped bounds are added up. What is kept is
-copied together and summed by a vectorised loop relative to the tangent plane, so no search for the largest term is needed.
+copied together and summed by a vectorised loop relative to the tangent plane, so a search for the largest term is rarely needed.
 Sources are measured from p: a term is `e^{<z, y - p> + log w}`, its rounding error eps |z| |y - p|. Where that is too much (two far clusters that tie at
 large beta), the leaf is summed like `direct`. Derived in docs/attention_sphere.
 """
@@ -103,7 +103,8 @@ def cap_tree(points: np.ndarray, leaf: int) -> CapTree:
 class Masses(NamedTuple):
     """What a call adds to the source tree."""
 
-    log2_weights: np.ndarray  # (n,) in tree order, base 2
+    log_weights: np.ndarray  # (n,) in tree order
+    log2_weights: np.ndarray  # (n,) the same, base 2
     log_mass: np.ndarray  # (nodes,)
     barycentre: np.ndarray  # (nodes, 3)
 
@@ -327,19 +328,19 @@ def _attend_leaves(first, last, centres, reaches, high, low, tree, masses, tol, 
         ranges, points, dropped, spread = keep(z, reach, lower, p, tree, masses, log_tol, stack, kept)
         pairs[t] = points * (end - begin)
 
-        y, l2 = np.empty((3, points)), np.empty(points)
+        y, logs = np.empty((3, points)), np.empty(points)
         norm = math.sqrt(z[0] ** 2 + z[1] ** 2 + z[2] ** 2) + reach
         rounding = 16 * EPS * norm * spread + FLOOR
         if rounding <= tol / 2:
             log_shift = lower - (z[0] * p[0] + z[1] * p[1] + z[2] * p[2])  # the tangent plane is <z, p> + log_shift
             for k in range(3):
                 gather(tree.points[k], kept, ranges, p[k], y[k])
-            gather(masses.log2_weights, kept, ranges, log_shift * LOG2E, l2)
+            gather(masses.log2_weights, kept, ranges, log_shift * LOG2E, logs)
             sums, shifts = np.empty((end - begin, 4)), np.zeros(end - begin)
             if reach * spread > TOP:  # a steep leaf: terms may exceed the tangent plane by e^(reach spread)
                 for i in range(begin, end):
-                    shifts[i - begin] = largest_term(high[i, 0] * LOG2E, high[i, 1] * LOG2E, high[i, 2] * LOG2E, y[0], y[1], y[2], l2)
-            sum_kept(high, begin, end, y, l2, shifts, sums)
+                    shifts[i - begin] = largest_term(high[i, 0] * LOG2E, high[i, 1] * LOG2E, high[i, 2] * LOG2E, y[0], y[1], y[2], logs)
+            sum_kept(high, begin, end, y, logs, shifts, sums)
             for i in range(begin, end):
                 total = sums[i - begin, 0]
                 for k in range(3):
@@ -349,8 +350,8 @@ def _attend_leaves(first, last, centres, reaches, high, low, tree, masses, tol, 
         else:  # far ties: the careful sum, over what was kept
             for k in range(3):
                 gather(tree.points[k], kept, ranges, 0.0, y[k])
-            gather(masses.log2_weights, kept, ranges, 0.0, l2)
-            _attend_serial(high[begin:end], low[begin:end], y.T.copy(), l2 / LOG2E, log_z[begin:end], mean[begin:end])
+            gather(masses.log_weights, kept, ranges, 0.0, logs)
+            _attend_serial(high[begin:end], low[begin:end], y.T.copy(), logs, log_z[begin:end], mean[begin:end])
             error[begin:end] = 2 * dropped + REACH
 
 
@@ -413,7 +414,7 @@ class Tree:
         with np.errstate(divide="ignore"):
             log_weights = np.maximum(np.log(weights[self.sources.order]), NOTHING)
         nodes = len(self.sources.first)
-        masses = Masses(log_weights * LOG2E, np.empty(nodes), np.empty((nodes, 3)))
+        masses = Masses(log_weights, log_weights * LOG2E, np.empty(nodes), np.empty((nodes, 3)))
         node_masses(self.sources, log_weights, masses.log_mass, masses.barycentre)
         return masses
 
