@@ -20,7 +20,7 @@ from mfpde.compiled import compiled
 
 # the density counts as resolved when it varies by less than a factor 1/HIGH over a cell and its neighbours, as unresolved from 1/LOW on
 LOW, HIGH = 0.4, 0.7
-SMALLEST_MASS = 1e-290
+SMALLEST_DENSITY = 1e-300  # a cell with less gives nothing away: denormal quotients are noise, and would make the step depend on round-off
 
 
 @compiled(inline="always")
@@ -30,6 +30,16 @@ def monotonized_central(a, b):
         return 0.0
     slope = min(2 * abs(a), 2 * abs(b), 0.5 * abs(a + b))
     return slope if a > 0 else -slope
+
+
+@compiled
+def giving_density(masses, s):
+    """Mass per volume of the cells that have any to give, shape (N,)."""
+    density = masses / s.volumes
+    for i in range(len(density)):
+        if density[i] < SMALLEST_DENSITY:
+            density[i] = 0.0
+    return density
 
 
 @compiled
@@ -136,15 +146,12 @@ def mass_change(flux, s):
 
 @compiled
 def outflow_rate(masses, flux, s):
-    """`max_i (what leaves cell i in unit time) / m_i`: an Euler step of dt keeps every mass non-negative iff dt * rate <= 1.
-
-    Denormal masses are left out: their quotients are noise, which would make the step depend on round-off.
-    """
+    """`max_i (what leaves cell i in unit time) / m_i`: an Euler step of dt keeps every mass non-negative iff dt * rate <= 1."""
     leaves = np.zeros(len(masses))
     for f in range(len(flux)):
         leaves[s.face_cells[f, 0 if flux[f] >= 0 else 1]] += abs(flux[f])
     rate = 0.0
     for i in range(len(masses)):
-        if masses[i] > SMALLEST_MASS:
+        if leaves[i] > 0:
             rate = max(rate, leaves[i] / masses[i])
     return rate

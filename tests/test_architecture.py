@@ -15,7 +15,7 @@ PACKAGE = Path(mf.__file__).parent
 
 # what may import what: a module imports only from lower layers, or from siblings of its own layer without a cycle
 LAYERS = {
-    "errors": 0, "compiled": 0, "stages": 0, "interruption": 0,
+    "errors": 0, "compiled": 0, "stages": 0, "interruption": 0, "provenance": 0,
     "mesh": 1, "sphere_mesh": 1, "model": 1,
     "geometry": 2, "sphere_quadrature": 2, "fisher": 2,
     "measure": 3,
@@ -27,7 +27,7 @@ LAYERS = {
     "transport": 9, "exact": 9,
     "diagnostics": 10,
     "comparison": 11, "convergence": 11, "figures": 11, "cases": 11,
-    "config": 12,
+    "config": 12, "summary": 12,
     "runs": 13,
     "report": 14, "animation": 14, "sweep": 14,
     "cli": 15,

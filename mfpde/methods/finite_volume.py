@@ -97,11 +97,11 @@ class FiniteVolumeScheme:
 
     def tendency(self, masses: np.ndarray, velocity: np.ndarray) -> tuple[np.ndarray, float]:
         """`(dm/dt (N,), largest outflow rate)`."""
-        from mfpde.flux import blended_flux, mass_change, outflow_rate
+        from mfpde.flux import blended_flux, giving_density, mass_change, outflow_rate
 
         stencils = self.mesh.stencils
         with self.stages("flux"):
-            flux = blended_flux(masses / self.mesh.volumes, velocity, stencils, self.slope)
+            flux = blended_flux(giving_density(masses, stencils), velocity, stencils, self.slope)
             return mass_change(flux, stencils), outflow_rate(masses, flux, stencils)
 
     def heun(self, masses: np.ndarray, first: tuple[np.ndarray, np.ndarray, float], step: float) -> tuple[np.ndarray, np.ndarray, float]:
@@ -125,7 +125,7 @@ class FiniteVolumeScheme:
                 moved = masses @ np.linalg.norm(velocity_again - velocity, axis=1)
                 scale = masses @ np.linalg.norm(velocity, axis=1) + self.method.tol * self.strength + TINY
                 change = moved / scale / self.mesh.spacing  # 1: the velocity changed by one cell width, relatively
-            positive = step * rate_again <= 1 and after.min() >= 0
+            positive = step * rate_again <= 1
             if positive and change <= 1.5:
                 break
             self.rejected += 1

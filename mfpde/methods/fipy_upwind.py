@@ -94,10 +94,10 @@ class FiPyUpwindScheme(FiniteVolumeScheme):
             self.solver = fipy.LinearLUSolver()
 
     def tendency(self, masses: np.ndarray, velocity: np.ndarray) -> tuple[np.ndarray, float]:
-        from mfpde.flux import blend, blended_flux, face_speeds, outflow_rate
+        from mfpde.flux import blend, blended_flux, face_speeds, giving_density, outflow_rate
 
         stencils = self.mesh.stencils
-        density = masses / self.mesh.volumes
+        density = giving_density(masses, stencils)
         share, speed = blend(density, velocity, stencils), face_speeds(velocity, stencils)
         along = np.einsum("fsd,fsd->fs", stencils.directions, velocity[stencils.face_cells])
         terms = (share * speed, (1 - share) * np.maximum(along[:, 0], 0), (1 - share) * np.minimum(along[:, 1], 0))

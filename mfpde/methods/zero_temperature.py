@@ -220,25 +220,24 @@ class ExactFlow:
         return Measure(self._flow(start.points, time), start.weights)
 
     def _arcs(self, law: CircleLaw, time: float) -> Measure:
-        """Half of the arcs begin as quantiles of the law and go where the mass goes; the others *end* as equal arcs, and see what is stretched thin."""
-        circle, begins = Circle(), self._quantiles
-        ends = circle.points(2 * np.pi * np.arange(len(begins)) / len(begins))
-        before = np.concatenate([circle.angles(begins), circle.angles(self._flow(ends, -time))])
-        after = np.concatenate([circle.angles(self._flow(begins, time)), circle.angles(ends)])
-        order = np.argsort(before)
-        before, after = before[order], after[order]  # the flow keeps the cyclic order
-        F = law.cumulative(before)
-        masses = np.diff(F, append=F[0] + 1)
-        widths = np.diff(after, append=after[0]) % (2 * np.pi)
-        widths[widths > 2 * np.pi - 1e-9] = 0.0  # two edges that round-off has exchanged
-        return Measure(circle.points(after + widths / 2), np.maximum(masses, 0.0))
+        """Arcs of the initial law with exact masses, each carried along at its middle.
+
+        Half of them begin at quantiles and go where the mass goes; the others are those that *end* as equal arcs, and see what is stretched thin.
+        """
+        circle, count = Circle(), len(self._quantiles)
+        ends = self._flow(circle.points(2 * np.pi * np.arange(count) / count), -time)
+        begins = np.sort(np.concatenate([self._quantiles, circle.angles(ends)]))
+        widths = np.diff(begins, append=begins[0] + 2 * np.pi)
+        F = law.cumulative(begins)
+        masses = np.maximum(np.diff(F, append=F[0] + 1), 0.0)  # F is monotone up to round-off
+        return Measure(self._flow(circle.points(begins + widths / 2), time), masses)
 
     @cached_property
     def _quantiles(self) -> np.ndarray:
-        """The points where half of the arcs begin, quantiles of half the law and half the uniform law."""
+        """The angles where half of the arcs begin, quantiles of half the law and half the uniform law."""
         law, count = self.problem.initial, max(self.nodes // 2, 2)
         assert isinstance(law, CircleLaw)
-        return Circle().points(law.cumulative.inverse(np.arange(count) / count, uniform_share=0.5))
+        return law.cumulative.inverse(np.arange(count) / count, uniform_share=0.5)
 
     def density(self, time: float, points: Any) -> np.ndarray:
         """The exact density at `time`; see `density`."""
