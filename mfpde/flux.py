@@ -155,3 +155,17 @@ def outflow_rate(masses, flux, s):
         if leaves[i] > 0:
             rate = max(rate, leaves[i] / masses[i])
     return rate
+
+
+@compiled
+def speed_and_change(masses, before, after):
+    """`(int |v| dmu, int |w - v| dmu)` for two velocity fields v, w (N, d) under the cell masses (N,)."""
+    speed, change = 0.0, 0.0
+    for i in range(len(masses)):
+        v, w = 0.0, 0.0
+        for r in range(before.shape[1]):
+            v += before[i, r] ** 2
+            w += (after[i, r] - before[i, r]) ** 2
+        speed += masses[i] * np.sqrt(v)
+        change += masses[i] * np.sqrt(w)
+    return speed, change

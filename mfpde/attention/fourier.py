@@ -95,7 +95,7 @@ class Circulant:
             spectrum = spectrum.conj()
         Z, radial, tangential = (fft.irfft(spectrum * k, self.size) for k in self.spectra)
         # |error| <= E componentwise: forth, product and back lose one transform_error each, of |kernel|_2 |weights|_2
-        E = 3 * transform_error(self.size) * self.kernel_norm * np.linalg.norm(weights)
+        E = 3 * transform_error(self.size) * self.kernel_norm * np.sqrt(np.sum(weights * weights))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             mean = self.towards + (radial / Z)[:, None] * self.towards + (tangential / Z)[:, None] * self.across
             log_z = np.log(Z) + self.scale

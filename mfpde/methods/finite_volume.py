@@ -113,6 +113,8 @@ class FiniteVolumeScheme:
         return masses + (0.5 * step) * (change + change_again), velocity, rate_again
 
     def advance(self, state: State) -> State:
+        from mfpde.flux import speed_and_change
+
         masses = state.arrays["masses"]
         velocity = self.velocity(masses)
         first = (velocity, *self.tendency(masses, velocity))
@@ -122,9 +124,9 @@ class FiniteVolumeScheme:
         while True:
             with self.stages("step"):
                 after, velocity_again, rate_again = self.heun(masses, first, step)
-                moved = masses @ np.linalg.norm(velocity_again - velocity, axis=1)
-                scale = masses @ np.linalg.norm(velocity, axis=1) + self.method.tol * self.strength + TINY
-                change = moved / scale / self.mesh.spacing  # 1: the velocity changed by one cell width, relatively
+                speed, difference = speed_and_change(masses, velocity, velocity_again)
+                # 1: the velocity changed by one cell width, relatively; below tol its changes are noise
+                change = difference / (speed + self.method.tol * self.strength + TINY) / self.mesh.spacing
             positive = step * rate_again <= 1
             if positive and change <= 1.5:
                 break
