@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mfpde import initial
+from mfpde.cases_sphere import sphere_concentration, sphere_great_circle, sphere_growth, sphere_mobius, sphere_pair, sphere_rotation
 from mfpde.errors import InputError, unknown_name
 from mfpde.geometry import Circle
 from mfpde.methods.base import Method
@@ -20,6 +21,7 @@ from mfpde.model import Attention, Problem
 
 Case = tuple[Problem, Method]
 I = np.eye(2)
+ON_THE_SPHERE = (sphere_concentration, sphere_mobius, sphere_growth, sphere_pair, sphere_great_circle, sphere_rotation)
 
 
 def rotation(angle: float) -> np.ndarray:
@@ -80,6 +82,11 @@ def exact_law(name: str, problem: Problem) -> initial.InitialLaw | None:
 
     if name == "poisson":
         return exact.poisson_law(abs(complex(*problem.initial.nodes(4096).mean)), problem.t_end)
+    if name == "sphere_mobius":
+        from mfpde.exact_sphere import axisymmetric_law
+
+        mean = problem.initial.nodes(4096).mean
+        return axisymmetric_law(problem.initial, mean / np.linalg.norm(mean), problem.t_end)
     if name == "zero_temperature":
         return initial.from_density(lambda x: density(problem, problem.t_end, x), problem.geometry)
     return None
@@ -104,9 +111,9 @@ def gallery(*, spectrum: str = "complex", beta: float = 20.0, t_end: float = 10.
 
 
 def names() -> dict[str, Callable[..., Case]]:
-    """All cases by name: the functions of this module that return a `Case` and need no argument."""
+    """All cases by name: the functions of this module that return a `Case` and need no argument, and those on the sphere."""
     functions = inspect.getmembers(sys.modules[__name__], inspect.isfunction)
-    signatures = {name: inspect.signature(f) for name, f in functions if f.__module__ == __name__}
+    signatures = {name: inspect.signature(f) for name, f in functions if f.__module__ == __name__ or f in ON_THE_SPHERE}
     ready = [name for name, s in signatures.items() if s.return_annotation == "Case" and all(p.default is not p.empty for p in s.parameters.values())]
     return {name: f for name, f in functions if name in ready}
 
