@@ -34,11 +34,13 @@ _HOME = {
     "load": "trajectory",
     "wasserstein": "transport",
     "converge": "convergence",
+    "Checkpoints": "checkpoint",
+    "citation": "citations",
     "InputError": "errors",
     "NumericalError": "errors",
     "ToleranceError": "errors",
 }
-_MODULES = ("attention", "initial", "limits", "diagnostics", "transport", "figures", "cases")
+_MODULES = ("attention", "initial", "limits", "diagnostics", "transport", "figures", "export", "cases")
 
 __all__ = [*_HOME, *_MODULES]
 

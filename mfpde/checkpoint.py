@@ -113,7 +113,9 @@ class Keeper:
         return None
 
     def _moment(self, arrays: Arrays, meta: dict[str, Any]) -> Moment:
-        state = State(float(meta["time"]), float(meta["step"]), {name.removeprefix("state_"): array for name, array in arrays.items() if name.startswith("state_")})
+        state = State(
+            float(meta["time"]), float(meta["step"]), {name.removeprefix("state_"): array for name, array in arrays.items() if name.startswith("state_")}
+        )
         measures: list[Measure] = []
         observed: dict[str, list[Any]] = {name: [] for name in meta["observers"]}
         for begin, end in meta["files"]:
@@ -130,7 +132,9 @@ class Keeper:
     def _check_identity(self, slot: str, arrays: Arrays, meta: dict[str, Any]) -> None:
         for key, value in self.identity.items():
             if meta.get(key) != value:
-                raise InputError(f"{self.folder} holds checkpoints of another run.\n  There: {key} = {meta.get(key)}\n  Here: {key} = {value}\n  Choose another folder.")
+                raise InputError(
+                    f"{self.folder} holds checkpoints of another run.\n  There: {key} = {meta.get(key)}\n  Here: {key} = {value}\n  Choose another folder."
+                )
         for name, array in self.fixed.items():
             kept = arrays.get(f"fixed_{name}")
             if kept is None or kept.shape != array.shape or not np.allclose(kept, array, rtol=1e-9, atol=1e-12):
@@ -173,7 +177,13 @@ def fixed_arrays(problem: Problem, times: np.ndarray) -> Arrays:
     """What tells two runs apart beyond their printed form: matrices, output times, and a few nodes of the initial law."""
     nodes = problem.initial.nodes(32)
     head = problem.attention
-    return {"matrices": np.stack([head.Q, head.K, head.V]), "beta and end": np.array([head.beta, problem.t_end]), "times": times, "initial points": nodes.points, "initial weights": nodes.weights}
+    return {
+        "matrices": np.stack([head.Q, head.K, head.V]),
+        "beta and end": np.array([head.beta, problem.t_end]),
+        "times": times,
+        "initial points": nodes.points,
+        "initial weights": nodes.weights,
+    }
 
 
 def total_statistics(before: Mapping[str, Any], since: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,12 +1,11 @@
-"""The command line: `mfpde cases | run | compare | converge | info`.
+"""The command line: `mfpde cases | run | resume | compare | converge | sweep | report | animate | export | info`.
 
 Exit codes: 0 ok, 2 wrong usage or input, 3 numerical failure, 130 interrupted.
 """
 
 from __future__ import annotations
 
-import ast
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -23,36 +22,45 @@ class ErrorsAsMessages(TyperGroup):
         try:
             return super().invoke(ctx)
         except (InputError, NumericalError) as error:
-            typer.echo(f"error: {error}", err=True)
-            raise typer.Exit(2 if isinstance(error, InputError) else 3) from None
-        except KeyboardInterrupt:
-            typer.echo("interrupted", err=True)
-            raise typer.Exit(130) from None
+            self._end(f"error: {error}", 2 if isinstance(error, InputError) else 3)
+        except MemoryError as error:
+            self._end(f"error: There is not enough memory for this.\n  {error}\n  Ask for fewer cells, tokens or output times.", 2)
+        except KeyboardInterrupt as error:
+            self._end(str(error) or "interrupted", 130)
+
+    @staticmethod
+    def _end(message: str, code: int) -> NoReturn:
+        typer.echo(message, err=True)
+        raise typer.Exit(code) from None
 
 
-app = typer.Typer(cls=ErrorsAsMessages, add_completion=False, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False, help="The mean-field transformer equation in low dimension.")
+app = typer.Typer(
+    cls=ErrorsAsMessages,
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="The mean-field transformer equation in low dimension.",
+)
 
 CaseName = Annotated[str, typer.Argument(metavar="CASE", help="A name from `mfpde cases`.")]
-Overrides = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Keywords of the case, e.g. beta=50 cells=2048.")]
+Source = Annotated[str, typer.Argument(metavar="CASE|FILE.toml", help="A name from `mfpde cases`, or a run file.")]
+Overrides = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Values of the configuration, e.g. beta=50 cells=2048 output.times=11.")]
+Folder = Annotated[str, typer.Argument(metavar="DIR", help="A run folder.")]
+Output = Annotated[str | None, typer.Option("--output", "-o", help="Folder to make; runs/NAME-001 and so on when not given.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+Progress = Annotated[str, typer.Option("--progress", help="auto (a bar on a terminal, else lines), json (one object a line, on the error stream) or none.")]
+LONG_RUN = 10.0  # seconds from which on a run announces its cost before it starts
 
 
-def keywords(pairs: list[str] | None) -> dict[str, Any]:
-    """`key=value` words as a dictionary; values are Python literals, anything else is a string."""
-    from mfpde.errors import InputError
+def progress_of(progress: str, quiet: bool) -> bool | str:
+    """What `mfpde.progress.reporter` takes."""
+    from mfpde.errors import unknown_name
 
-    parsed: dict[str, Any] = {}
-    for pair in pairs or []:
-        key, equals, value = pair.partition("=")
-        if not equals or not key.isidentifier():
-            raise InputError(f"An override has the form key=value.\n  Given: {pair!r}\n  For example beta=50.")
-        if key in parsed:
-            raise InputError(f"{key} is given twice.\n  Given: {pairs}")
-        try:
-            parsed[key] = float(value) if value in ("inf", "nan") else ast.literal_eval(value)
-        except (ValueError, SyntaxError):
-            parsed[key] = value
-    return parsed
+    kinds: dict[str, bool | str] = {"auto": True, "json": "json", "none": False}
+    if progress not in kinds:
+        raise unknown_name("kind of progress", progress, kinds)
+    return kinds[progress] if not quiet else False
 
 
 @app.command()
@@ -68,42 +76,67 @@ def cases() -> None:
 
 
 @app.command()
-def run(
-    case: CaseName,
-    overrides: Overrides = None,
-    output: Annotated[str | None, typer.Option("--output", "-o", help="Folder of the run; runs/CASE-001 and so on when not given.")] = None,
-    quiet: Quiet = False,
-) -> None:
-    """Solve a case by all sibling methods, compare them, and fill a folder with data, tables and pictures."""
+def run(source: Source, overrides: Overrides = None, output: Output = None, quiet: Quiet = False, progress: Progress = "auto") -> None:
+    """Solve a case or a run file by all its methods, compare them, and fill a folder with data, tables and pictures."""
     from mfpde import runs
-    from mfpde.cases import build
+    from mfpde.config import resolve
+    from mfpde.progress import announce, reporter
+
+    shown = progress_of(progress, quiet)
+    config = resolve(source, overrides or [])
+    folder = runs.fresh_folder(config.name, output)
+    with reporter(shown, 1.0, config.name) as report:
+        report(0.0, "preparing")
+        plan = runs.prepare(config)
+        if shown:
+            report(0.0, "estimating the cost")
+            costs = runs.estimate(plan)
+            if sum(cost.seconds for cost in costs.values()) > LONG_RUN:
+                announce(shown, "cost at the pace of the first steps", **costs)
+        _, text = runs.run(plan, folder, report=report)
+    _conclude(folder, text, quiet, shown)
+
+
+@app.command()
+def resume(folder: Folder, quiet: Quiet = False, progress: Progress = "auto") -> None:
+    """Go on with an interrupted or killed run, bit for bit; a finished one is only shown."""
+    from mfpde import runs
     from mfpde.progress import reporter
 
-    given = keywords(overrides)
-    problem, method = build(case, **given)
-    folder = runs.fresh_folder(case, output)
-    with reporter(not quiet, 1.0, case) as report:
-        _, text = runs.run(case, given, problem, method, folder, report=report)
+    shown = progress_of(progress, quiet)
+    run_folder = runs.RunFolder.open(folder)
+    config = run_folder.config()
+    if run_folder.record["state"] == "done":
+        typer.echo(f"{folder} is finished.")
+        return
+    with reporter(shown, 1.0, config.name) as report:
+        report(0.0, "preparing")
+        _, text = runs.resume(run_folder, runs.prepare(config), report=report)
+    _conclude(run_folder.path, text, quiet, shown)
+
+
+def _conclude(folder: Any, text: str, quiet: bool, shown: bool | str) -> None:
+    from mfpde.progress import announce
+
+    if shown == "json":
+        announce(shown, "done", folder=str(folder))
     if not quiet:
         typer.echo(text)
         typer.echo(f"\nSaved in {folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}")
 
 
 @app.command()
-def compare(case: CaseName, overrides: Overrides = None, quiet: Quiet = False) -> None:
-    """Solve a case by all sibling methods and print their distances, without writing anything."""
-    import numpy as np
-
-    from mfpde import runs
-    from mfpde.cases import build
+def compare(source: Source, overrides: Overrides = None, quiet: Quiet = False, progress: Progress = "auto") -> None:
+    """Solve a case or a run file by all its methods and print their distances, without writing anything."""
     from mfpde.comparison import compare as compare_methods
-    from mfpde.comparison import siblings
+    from mfpde.config import resolve
     from mfpde.progress import reporter
+    from mfpde.summary import summary
 
-    problem, method = build(case, **keywords(overrides))
-    with reporter(not quiet, 1.0, case) as report:
-        comparison = compare_methods(problem, siblings(problem, method), np.linspace(0, problem.t_end, runs.OUTPUTS), report=report)
-    typer.echo(runs.summary(comparison))
+    config = resolve(source, overrides or [])
+    with reporter(progress_of(progress, quiet), 1.0, config.name) as report:
+        comparison = compare_methods(config.problem(), config.methods(), config.times(), report=report)
+    typer.echo(summary(comparison))
 
 
 @app.command()
@@ -116,8 +149,9 @@ def converge(
     from mfpde.cases import build, exact_law
     from mfpde.convergence import converge as refine
     from mfpde.errors import InputError
+    from mfpde.runfile import parse
 
-    given = keywords(overrides)
+    given = parse(overrides or [])
     problem, method = build(case, **given)
     try:
         cells = [int(level) for level in levels.split(",")]
@@ -127,14 +161,43 @@ def converge(
 
 
 @app.command()
-def info() -> None:
-    """Versions of the package and of what it stands on."""
+def info(
+    source: Annotated[str | None, typer.Argument(metavar="[CASE|FILE.toml|DIR]", help="What to tell about; the package itself when not given.")] = None,
+    overrides: Overrides = None,
+    show_config: Annotated[bool, typer.Option("--show-config", help="Every value of the configuration, with its origin.")] = False,
+    cite: Annotated[bool, typer.Option("--cite", help="What to cite, as BibTeX.")] = False,
+) -> None:
+    """Versions; or the configuration of a case or run file; or what to cite for it."""
+    from pathlib import Path
+
+    from mfpde.citations import citation
+    from mfpde.config import resolve
+    from mfpde.errors import InputError
+
+    if source is not None and (Path(source) / "run.toml").is_file():
+        source = str(Path(source) / "run.toml")
+    config = resolve(source, overrides or []) if source is not None else None
+    if cite:
+        methods = list(config.methods().values()) if config else []
+        typer.echo(citation(config.problem() if config else None, *methods).bibtex)
+    elif config is not None:
+        typer.echo(config.show())
+    elif show_config:
+        raise InputError("Whose configuration?\n  For example: mfpde info --show-config concentration beta=50")
+    else:
+        _versions()
+
+
+def _versions() -> None:
     import platform
-    from importlib.metadata import version
+
+    from mfpde.provenance import commit, versions
 
     typer.echo(f"mfpde {__version__}, Python {platform.python_version()}, {platform.platform()}")
-    for package in ("numpy", "scipy", "numba", "ducc0", "fipy", "pot", "matplotlib"):
-        typer.echo(f"  {package} {version(package)}")
+    for package, version in list(versions().items())[1:]:
+        typer.echo(f"  {package} {version}")
+    if commit():
+        typer.echo(f"  commit {commit()}")
 
 
 main = app

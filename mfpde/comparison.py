@@ -107,6 +107,21 @@ class Comparison:
         """Column names and the table (k, 1 + pairs) of times and distances W_p."""
         return ["t", *(f"{a}-{b}" for a, b in self.distances)], np.column_stack([self.times, *(d[p] for d in self.distances.values())])
 
+    def __repr__(self) -> str:
+        names = ", ".join(self.trajectories)
+        lines = [f"Comparison of {names} at {len(self.times)} times{'' if self.limit is None else ', and with the limit'}; distances in radians, at the end:"]
+        lines += [f"  {a}-{b}: W1 = {d[1][-1]:.3e}, W2 = {d[2][-1]:.3e}" for (a, b), d in self.distances.items()]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        shown = np.unique(np.linspace(0, len(self.times) - 1, 7).astype(int))
+        head = "".join(f"<th>t = {self.times[k]:.4g}</th>" for k in shown)
+        rows = [(f"W{p} {a}-{b}", d[p][shown]) for (a, b), d in self.distances.items() for p in (1, 2)]
+        body = "".join(f"<tr><th style='text-align:left'>{escape(name)}</th>{''.join(f'<td>{v:.2e}</td>' for v in values)}</tr>" for name, values in rows)
+        return f"<table><caption>{escape(repr(self.problem))}</caption><thead><tr><th>radians</th>{head}</tr></thead><tbody>{body}</tbody></table>"
+
 
 def siblings(problem: Problem, method: Method, *, n: int = 2000, seed: int = 0) -> dict[str, Method]:
     """The methods to compare: the given one, random particles, and the exact zero-temperature flow where the spectrum of VA gives a limit."""
@@ -131,14 +146,29 @@ def compare(problem: Problem, methods: Mapping[str, Method], times: np.ndarray, 
     for i, (name, method) in enumerate(methods.items()):
         progress = (lambda t, state, i=i, name=name: report((i + t / problem.t_end) / (len(methods) + 1), name)) if report else False
         trajectories[name] = solve(problem, method, save_at=times, progress=progress)
+    part = (lambda share, name: report((len(methods) + share) / (len(methods) + 1), name)) if report else None
+    return measure_distances(problem, times, trajectories, find_limit(problem), report=part)
+
+
+def find_limit(problem: Problem) -> Measure | None:
+    """The zero-temperature limit T_inf # mu_0, where there is one."""
+    return limits.push_forward(problem) if has_limit(problem) else None
+
+
+def measure_distances(
+    problem: Problem, times: np.ndarray, trajectories: Mapping[str, Trajectory], limit: Measure | None, *, report: Report | None = None
+) -> Comparison:
+    """W_1 and W_2 of all pairs of `trajectories`, which hold the same `times` (k,), and to the `limit`. `report(share, name)` is called after each time."""
     measures = {name: trajectory.measures for name, trajectory in trajectories.items()}
-    limit = limits.push_forward(problem) if has_limit(problem) else None
     if limit is not None:
         measures["limit"] = [limit] * len(times)
     distances: dict[tuple[str, str], dict[int, np.ndarray]] = {}
     pairs = list(combinations(measures, 2))
     for i, (a, b) in enumerate(pairs):
-        distances[a, b] = {p: np.array([wasserstein(x, y, problem.geometry, p) for x, y in zip(measures[a], measures[b], strict=True)]) for p in (1, 2)}
-        if report:
-            report((len(methods) + (i + 1) / len(pairs)) / (len(methods) + 1), f"distance {a}-{b}")
-    return Comparison(problem, times, trajectories, limit, distances)
+        rows = []
+        for j, (x, y) in enumerate(zip(measures[a], measures[b], strict=True)):
+            rows.append([wasserstein(x, y, problem.geometry, p) for p in (1, 2)])
+            if report:
+                report((i + (j + 1) / len(times)) / len(pairs), f"distance {a}-{b}")
+        distances[a, b] = dict(zip((1, 2), np.array(rows).T, strict=True))
+    return Comparison(problem, times, dict(trajectories), limit, distances)

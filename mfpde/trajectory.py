@@ -69,9 +69,7 @@ class Trajectory:
         nearest = int(np.argmin(np.abs(self.times - t)))
         if abs(self.times[nearest] - t) > 1e-12 * max(1.0, abs(t)):
             raise InputError(
-                f"Nothing was saved at t = {t!r}.\n"
-                f"  The nearest output time is {self.times[nearest]!r}.\n"
-                f"  Ask for it: solve(..., save_at=[..., {t!r}, ...])."
+                f"Nothing was saved at t = {t!r}.\n  The nearest output time is {self.times[nearest]!r}.\n  Ask for it: solve(..., save_at=[..., {t!r}, ...])."
             )
         return self.measures[nearest]
 
@@ -92,7 +90,11 @@ class Trajectory:
         laws, about = pack_laws(self.measures)
         arrays = {"times": self.times, **laws, **{f"observed_{name}": as_numbers(name, values) for name, values in self.observed.items()}}
         method, problem = self.described["method"], self.described["problem"]
-        write_arrays(target, arrays, {"format": FORMAT, "status": self.status, "message": self.message, "stats": self.stats, "method": method, "problem": problem, **about})
+        write_arrays(
+            target,
+            arrays,
+            {"format": FORMAT, "status": self.status, "message": self.message, "stats": self.stats, "method": method, "problem": problem, **about},
+        )
         return target
 
     def to_xarray(self) -> Any:
