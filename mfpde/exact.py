@@ -235,17 +235,27 @@ def _quadrature(law: InitialLaw) -> Callable[[float, float], tuple[np.ndarray, n
         return lambda repeller, width: atoms
     if not isinstance(law, CircleLaw):
         raise InputError(f"The Moebius flow moves densities and atoms on the circle.\n  law = {law!r} on {getattr(law, 'geometry', None)!r}")
-    cumulative = law.cumulative
+    cumulative, edges = law.cumulative, law.cumulative.edges
     x, w = np.polynomial.legendre.leggauss(16)
+
+    def rule(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        half = (right - left)[:, None] / 2
+        theta = left[:, None] + half * (1 + x)
+        return theta, half * w * cumulative.f(theta) / cumulative.total
+
+    smooth_theta, smooth_weights = rule(edges[:-1], edges[1:])
 
     def panels(repeller: float, width: float) -> tuple[np.ndarray, np.ndarray]:
         width = max(width, 1e-13)
         reach = width * 2.0 ** np.arange(np.ceil(np.log2(np.pi / width)) + 1)
         graded = (repeller + np.concatenate([-reach, [0.0], reach])) % TWO_PI
-        edges = np.unique(np.concatenate([cumulative.edges, graded]))
-        half = np.diff(edges)[:, None] / 2
-        theta = edges[:-1, None] + half * (1 + x)
-        return theta.ravel(), (half * w * cumulative.f(theta) / cumulative.total).ravel()
+        # only the panels that a graded point falls into are cut anew
+        cut = np.zeros(len(edges) - 1, dtype=bool)
+        cut[np.minimum(np.searchsorted(edges, graded, side="right"), len(cut)) - 1] = True
+        points = np.unique(np.concatenate([edges[:-1][cut], edges[1:][cut], graded]))
+        inside = cut[np.minimum(np.searchsorted(edges, points[:-1], side="right"), len(cut)) - 1]
+        theta, weights = rule(points[:-1][inside], points[1:][inside])
+        return np.concatenate([smooth_theta[~cut].ravel(), theta.ravel()]), np.concatenate([smooth_weights[~cut].ravel(), weights.ravel()])
 
     return panels
 

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from mfpde.convergence import ConvergenceTable
 from mfpde.errors import InputError, unknown_name
 from mfpde.geometry import Circle, Geometry
 from mfpde.measure import Measure
@@ -31,6 +30,8 @@ from mfpde.trajectory import Trajectory, write_whole
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from mfpde.convergence import ConvergenceTable
 
 # Okabe and Ito's palette, distinguishable with every common colour blindness, without its yellow; and a perceptually uniform map
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -478,7 +479,7 @@ def order_plot(table: ConvergenceTable | Mapping[str, ConvergenceTable], *, titl
     >>> mf.figures.order_plot(table).axes[0].get_xlabel()
     'cells'
     """
-    tables = {_short(table.method): table} if isinstance(table, ConvergenceTable) else dict(table)
+    tables = dict(table) if isinstance(table, Mapping) else {_short(table.method): table}
     if not tables:
         raise InputError("An order plot needs at least one table.\n  The mapping is empty.")
     figure = _figure(4.2)

@@ -51,7 +51,7 @@ def test_a_poisson_law_that_has_become_a_dirac_is_refused():
 LAWS = {
     "fourier": mf.initial.fourier([0.175, 0.1j, -0.075]),
     "two narrow bumps": mf.initial.von_mises_mixture([0.2, 2.9], kappa=[400.0, 30.0], weights=[1, 2]),
-    "jump": mf.initial.from_density(lambda x: 1.0 + 2.0 * (x[:, 1] > 0.3), CIRCLE),
+    "jump": mf.initial.CircleLaw("jump", lambda theta: np.where((theta > 0.3) & (theta < 2.5), 3.0, 1.0), breaks=[0.3, 2.5]),
 }
 
 
@@ -69,7 +69,7 @@ def kuramoto(angles: np.ndarray, weights: np.ndarray, t: float) -> np.ndarray:
 def test_watanabe_strogatz_moves_points_like_particles(name):
     law, t = LAWS[name], 1.5
     # Gauss-Legendre panels of the density as weighted particles: exact to round-off, and a different rule from the one of the function
-    x, w = np.polynomial.legendre.leggauss(8 if name == "jump" else 12)
+    x, w = np.polynomial.legendre.leggauss(12)
     edges = law.cumulative.edges
     half = np.diff(edges)[:, None] / 2
     angles = (edges[:-1, None] + half * (1 + x)).ravel()
