@@ -26,7 +26,7 @@ import numpy as np
 from mfpde.attention.direct import two_product, two_sum
 from mfpde.compiled import compiled
 from mfpde.errors import InputError, NumericalError
-from mfpde.geometry import Circle, Geometry
+from mfpde.geometry import Circle, Geometry, Sphere
 from mfpde.measure import Measure
 
 QUARTER = np.pi / 2
@@ -37,15 +37,16 @@ PRECISION = 2.0**-50  # relative gap between the cost found and the proven lower
 def wasserstein(a: Measure, b: Measure, geometry: Geometry, p: int = 2) -> float:
     r"""The Wasserstein distance `W_p(a, b) = (inf_pi int d(x, y)^p dpi)^{1/p}` with the geodesic distance d, in radians.
 
-    A measure with a mesh is a density that is constant on every cell; one without is a sum of atoms. All combinations are exact up
-    to round-off. Both measures are divided by their mass, which `Measure` holds within 1e-9 of 1.
+    On the circle a measure with a mesh is a density that is constant on every cell; one without is a sum of atoms. All combinations are exact up
+    to round-off. On the sphere cells are atoms at their centres, and measures too large for a linear program are coarsened: see
+    `mfpde.transport_sphere`, which also states the error. Both measures are divided by their mass, which `Measure` holds within 1e-9 of 1.
 
     Parameters
     ----------
     a, b : Measure
         With n and m points or cells, in any order; weights may be zero.
     geometry : Geometry
-        `Circle()`.
+        `Circle()` or `Sphere()`.
     p : 1 or 2
 
     Returns
@@ -60,7 +61,7 @@ def wasserstein(a: Measure, b: Measure, geometry: Geometry, p: int = 2) -> float
 
     Notes
     -----
-    Cost O((n + m) log(n + m)) and a few dozen walks over both measures, about 20 ms for 10,000 points each, 0.3 s for 100,000.
+    On the circle cost O((n + m) log(n + m)) and a few dozen walks over both measures, about 20 ms for 10,000 points each, 0.3 s for 100,000.
     Source: see the head of the module.
 
     Examples
@@ -87,7 +88,11 @@ def _distance_on(geometry: Geometry) -> Callable[[Measure, Measure, int], float]
     """The computation for a geometry: the one place that knows which geometries there are."""
     if isinstance(geometry, Circle):
         return _circle_distance
-    raise InputError(f"Wasserstein distances are computed on the circle only.\n  geometry = {geometry!r}\n  Give mfpde.Circle().")
+    if isinstance(geometry, Sphere):
+        from mfpde.transport_sphere import distance
+
+        return distance
+    raise InputError(f"Wasserstein distances are computed on the circle and on the sphere.\n  geometry = {geometry!r}\n  Give mfpde.Circle() or mfpde.Sphere().")
 
 
 def _check_home(name: str, measure: Measure, geometry: Geometry) -> None:
@@ -384,7 +389,8 @@ def wasserstein_reference(a: Measure, b: Measure, geometry: Geometry, p: int = 2
         raise InputError(f"Only W_1 and W_2 are computed.\n  p = {p!r}\n  Choose p=1 or p=2.")
     if not (isinstance(refine, (int, np.integer)) and refine >= 1):
         raise InputError(f"A cell is refined into a whole number of at least one atom.\n  refine = {refine!r}")
-    _distance_on(geometry)  # the same geometries, and the same errors
+    if not isinstance(geometry, Circle):
+        raise InputError(f"The second opinion is for the circle.\n  geometry = {geometry!r}\n  On the sphere `wasserstein` itself uses this library.")
     for name, measure in (("first", a), ("second", b)):
         _check_home(name, measure, geometry)
     import ot

@@ -447,7 +447,7 @@ def test_bad_input_is_named():
         with pytest.raises(InputError, match="W_1 and W_2"):
             wasserstein_reference(a, b, CIRCLE, p)
     for bad in (None, "circle"):
-        with pytest.raises(InputError, match="circle only"):
+        with pytest.raises(InputError, match="on the circle and on the sphere"):
             wasserstein(a, b, bad)
     with pytest.raises(InputError, match="two measures"):
         wasserstein(a.points, b, CIRCLE)

@@ -1,0 +1,167 @@
+r"""Wasserstein distances on the sphere S^2, and what they are known to.
+
+Measures are sums of atoms here: a cell gives its mass to its centre, which moves a density by about 0.4 of a cell width at most (root mean square).
+
+* Two atoms against anything: sort the other measure by the difference of its two costs and fill up the first atom. Exact.
+* Up to 16 million pairs, 4000 atoms a side or few against many: an exact linear program (network simplex).
+* Beyond that both sides are *coarsened*: the atoms within each cell of an icosahedral mesh become one at their barycentre, with the finest mesh
+  that leaves few enough. This conserves mass and moves each atom by less than a coarse cell; the error is estimated by the difference to the
+  next coarser mesh. The bound by the distance moved is kept too, but it is ten to a hundred times too large.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from mfpde.errors import InputError, NumericalError
+from mfpde.geometry import Sphere
+from mfpde.measure import Measure
+from mfpde.sphere_mesh import SIZES, unit
+
+ATOMS = 4000  # a side of the largest linear program
+
+
+class Distance(NamedTuple):
+    """A distance with an estimate of its error and a rigorous bound of it, both 0 where no measure was coarsened."""
+
+    value: float
+    error: float
+    bound: float
+
+
+def distance(a: Measure, b: Measure, p: int) -> float:
+    """W_p of two measures on the sphere, in radians; see `distance_with_error`."""
+    return distance_with_error(a, b, p, estimate=False).value
+
+
+def distance_with_error(a: Measure, b: Measure, p: int, *, atoms: int = ATOMS, estimate: bool = True) -> Distance:
+    """`W_p(a, b)` and how well it is known.
+
+    Parameters
+    ----------
+    a, b : Measure
+        On the sphere; cells count as atoms at their centres.
+    p : 1 or 2
+    atoms : int
+        Linear programs have at most `atoms^2` pairs; larger measures are coarsened to at most `atoms` atoms a side.
+    estimate : bool
+        Whether to solve a second, smaller program for the error; NaN otherwise, where a measure was coarsened.
+
+    Notes
+    -----
+    Cost: two atoms O(n log n), 5 ms for 10242 cells; a program of 2562 by 2562 atoms takes 2 to 3 s, one of 642 by 642 0.1 to 0.2 s.
+    Coarsened to 2562 atoms two densities are 0.3 % (W_1) and 0.5 % (W_2) off, to 642 atoms 1.5 %. Sources: Bonneel et al., ACM Trans. Graph. 30
+    (2011) for the simplex, through the library of Flamary et al., J. Mach. Learn. Res. 22 (2021); docs/numerics.
+
+    Examples
+    --------
+    >>> import mfpde as mf
+    >>> mesh = mf.Sphere().mesh(2562)
+    >>> uniform = mf.Measure(mesh.centres, mf.initial.uniform(mf.Sphere()).cell_masses(mesh), mesh)
+    >>> pole = mf.Measure([[0, 0, 1]], [1])
+    >>> round(distance_with_error(uniform, pole, 1).value, 6)  # pi / 2
+    1.570796
+    """
+    x, y = _carried(a), _carried(b)
+    if min(len(x), len(y)) <= 2 or len(x) * len(y) <= atoms**2:
+        return Distance(_exact(x, y, p), 0.0, 0.0)
+    (u, moved_u, level_u), (v, moved_v, level_v) = coarsened(x, atoms, p), coarsened(y, atoms, p)
+    value = _exact(u, v, p)
+    if not estimate:
+        return Distance(value, np.nan, moved_u + moved_v)
+    coarser = [_merged(law, level - 1, p)[0] if level else law for law, level in ((x, level_u), (y, level_v))]
+    return Distance(value, abs(value - _exact(coarser[0], coarser[1], p)), moved_u + moved_v)
+
+
+def coarsened(measure: Measure, atoms: int, p: int = 2) -> tuple[Measure, float, int]:
+    """`(measure with at most `atoms` atoms, W_p distance moved (a bound), level of the mesh)`; as it is, with level 0, where it is small enough."""
+    law = _carried(measure)
+    if len(law) <= atoms:
+        return law, 0.0, 0
+    for level in range(len(SIZES) - 1, -1, -1):
+        if SIZES[level] > 16 * atoms and len(law) > SIZES[level] / 4:  # cannot be few enough: spare the search
+            continue
+        merged, moved = _merged(law, level, p)
+        if len(merged) <= atoms:
+            return merged, moved, level
+    raise InputError(f"A measure is coarsened to 12 atoms or more.\n  atoms = {atoms!r}")
+
+
+def _merged(law: Measure, level: int, p: int) -> tuple[Measure, float]:
+    """One atom for each cell of a mesh, at the barycentre of the atoms inside; and the distance they moved."""
+    cell = _finder(level).query(law.points)[1]
+    used, group = np.unique(cell, return_inverse=True)
+    weights = np.bincount(group, law.weights)
+    centres = unit(np.stack([np.bincount(group, law.weights * law.points[:, k]) for k in range(3)], axis=1))
+    moved = Sphere().distance(law.points, centres[group])
+    return Measure(centres, weights), float(law.weights @ moved**p) ** (1 / p)
+
+
+@lru_cache(maxsize=len(SIZES))
+def _finder(level: int):  # type: ignore[no-untyped-def]
+    from scipy.spatial import cKDTree
+
+    from mfpde.sphere_mesh import icosphere
+
+    return cKDTree(icosphere(level)[0])
+
+
+def _carried(measure: Measure) -> Measure:
+    """The atoms that carry mass, of total 1."""
+    carried = measure.weights > 0
+    return Measure(measure.points[carried], measure.weights[carried] / measure.weights.sum())
+
+
+def _exact(x: Measure, y: Measure, p: int) -> float:
+    if len(x) == 1 or len(y) == 1:
+        few, many = (x, y) if len(x) == 1 else (y, x)
+        return float(many.weights @ Sphere().distance(many.points, few.points) ** p) ** (1 / p)
+    if min(len(x), len(y)) == 2:
+        return _to_two_atoms(x, y, p) if len(y) == 2 else _to_two_atoms(y, x, p)
+    return _linear_program(x, y, p)
+
+
+def _to_two_atoms(many: Measure, pair: Measure, p: int) -> float:
+    """Those who save most go to the first atom, until it is full; the one on the edge is split."""
+    first, second = (Sphere().distance(many.points, atom) ** p for atom in pair.points)
+    order = np.argsort(first - second, kind="stable")
+    filled = np.minimum(np.cumsum(many.weights[order]), pair.weights[0])
+    to_first = np.diff(filled, prepend=0.0)
+    return float(to_first @ first[order] + (many.weights[order] - to_first) @ second[order]) ** (1 / p)
+
+
+def _linear_program(x: Measure, y: Measure, p: int) -> float:
+    import ot
+    from scipy.spatial.distance import cdist
+
+    cost = 2 * np.arctan2(cdist(x.points, y.points), cdist(x.points, -y.points))  # the angle, right also where it is tiny or near pi
+    cost **= p
+    value, log = ot.emd2(x.weights, y.weights / y.weights.sum() * x.weights.sum(), cost, numItermax=100_000_000, log=True)
+    if log["warning"] is not None:
+        raise NumericalError(f"The transport program between {len(x)} and {len(y)} atoms was not solved.\n  {log['warning']}")
+    return max(float(value), 0.0) ** (1 / p)
+
+
+def axial_distance(a: Measure, b: Measure, axis: np.ndarray, p: int) -> float:
+    r"""W_p of the polar angles from `axis`: for two laws that are symmetric about the axis it is their distance on the sphere, else a lower bound.
+
+    On a line the optimal plan couples equal levels of the distribution functions, exactly, in O((n + m) log(n + m)). An oracle for `distance`.
+
+    >>> import mfpde as mf
+    >>> here, there = mf.Measure([[0, 0, 1]], [1]), mf.Measure([[1, 0, 0], [0, 0.6, 0.8]], [0.5, 0.5])
+    >>> bool(np.isclose(axial_distance(here, there, np.array([0, 0, 1.0]), 1), (np.pi / 2 + np.arctan2(0.6, 0.8)) / 2))
+    True
+    """
+    quantiles = []
+    for measure in (a, b):
+        law = _carried(measure)
+        theta = Sphere().distance(law.points, axis)
+        order = np.argsort(theta)
+        quantiles.append((theta[order], np.cumsum(law.weights[order])))
+    levels = np.sort(np.concatenate([level[:-1] for _, level in quantiles] + [[0.0, 1.0]]))
+    middles, steps = (levels[1:] + levels[:-1]) / 2, np.diff(levels)
+    first, second = (theta[np.minimum(np.searchsorted(level, middles), len(theta) - 1)] for theta, level in quantiles)
+    return float(steps @ np.abs(first - second) ** p) ** (1 / p)

@@ -1,0 +1,117 @@
+"""W_1 and W_2 on the sphere against closed forms, the linear program, the axisymmetric formula and the axioms of a distance."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mfpde as mf
+from mfpde.transport_sphere import _linear_program, _to_two_atoms, axial_distance, coarsened, distance_with_error
+
+SPHERE = mf.Sphere()
+AXIS = np.array([0.48, -0.6, 0.64])
+both = pytest.mark.parametrize("p", [1, 2])
+
+
+def masses(law, cells):
+    mesh = SPHERE.mesh(cells)
+    return mf.Measure(mesh.centres, law.cell_masses(mesh), mesh)
+
+
+def bump(kappa, centre=AXIS):
+    return mf.initial.fisher_mixture([centre], kappa)
+
+
+def random_atoms(n, seed):
+    rng = np.random.default_rng(seed)
+    w = rng.random(n) ** 3
+    return mf.Measure(mf.initial.uniform(SPHERE).sample(n, rng), w / w.sum())
+
+
+@both
+def test_uniform_to_a_point(p):
+    """W_1 = pi/2 exactly by symmetry, W_2^2 = (pi^2 - 4)/2 but for the width of the cells."""
+    exact = [np.pi / 2, np.sqrt((np.pi**2 - 4) / 2)][p - 1]
+    point = mf.Measure([AXIS], [1.0])
+    assert mf.wasserstein(masses(mf.initial.uniform(SPHERE), 2562), point, SPHERE, p=p) == pytest.approx(exact, rel=2e-4)
+
+
+@both
+@pytest.mark.parametrize("share", [0.5, 0.3, 1e-3, 1 - 1e-3])
+def test_two_atoms_by_sorting_are_the_linear_program(p, share):
+    law = masses(bump(3.0, [0, 0, 1]), 162)
+    pair = mf.Measure([AXIS, [0.0, 0.6, -0.8]], [share, 1 - share])
+    assert _to_two_atoms(law, pair, p) == pytest.approx(_linear_program(law, pair, p), rel=1e-12)
+
+
+@both
+def test_antipodes_and_tiny_distances(p):
+    a = mf.Measure([AXIS], [1.0])
+    assert mf.wasserstein(a, mf.Measure([-AXIS], [1.0]), SPHERE, p=p) == pytest.approx(np.pi, rel=1e-15)
+    tangent = np.cross(AXIS, [1.0, 0, 0])
+    for small in (1e-3, 1e-7, 1e-12):
+        near = mf.Measure([SPHERE.retract(AXIS + small * tangent / np.linalg.norm(tangent))], [1.0])
+        assert mf.wasserstein(a, near, SPHERE, p=p) == pytest.approx(np.arctan(small), rel=1e-15 / small + 1e-14)
+
+
+@both
+def test_axioms(p):
+    a, b, c = (random_atoms(40, seed) for seed in (1, 2, 3))
+    ab, bc, ac = (mf.wasserstein(x, y, SPHERE, p=p) for x, y in ((a, b), (b, c), (a, c)))
+    assert mf.wasserstein(a, a, SPHERE, p=p) < 1e-7  # the root of round-off
+    assert mf.wasserstein(b, a, SPHERE, p=p) == pytest.approx(ab, rel=1e-12)
+    assert ac <= ab + bc
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
+    turned = [mf.Measure(m.points @ turn.T, m.weights) for m in (a, b)]
+    assert mf.wasserstein(*turned, SPHERE, p=p) == pytest.approx(ab, rel=1e-10)
+
+
+@both
+def test_axisymmetric_laws(p):
+    """Two bumps about one axis: the transport runs along meridians. Nodes are fine along the axis, the program sees their longitudes too."""
+    a, b = bump(2.0).nodes(800), bump(30.0).nodes(800)
+    exact = axial_distance(bump(2.0).nodes(80_000), bump(30.0).nodes(80_000), AXIS, p)
+    assert mf.wasserstein(a, b, SPHERE, p=p) == pytest.approx(exact, rel=1e-2)  # 800 nodes: spacing 0.12; observed 2e-3
+    assert axial_distance(a, b, AXIS, p) <= mf.wasserstein(a, b, SPHERE, p=p) + 1e-12
+
+
+@both
+def test_coarsening_says_what_it_costs(p):
+    a, b = masses(bump(2.0), 642), masses(bump(8.0, [0, 0.6, 0.8]), 642)
+    fine = mf.wasserstein(a, b, SPHERE, p=p)
+    rough = distance_with_error(a, b, p, atoms=162)
+    assert abs(rough.value - fine) <= 1.5 * rough.error  # the error falls by 3 to 5 a level
+    assert rough.error <= rough.bound
+    assert abs(rough.value - fine) < 0.06 * fine  # 3.7 and 5.2 % in docs/numerics
+
+
+def test_coarsening_conserves_mass_and_follows_clusters():
+    narrow = bump(1e4).sample(5000, np.random.default_rng(1))
+    law = mf.Measure(narrow, np.full(5000, 1 / 5000))
+    few, moved, level = coarsened(law, 600)
+    assert len(few) <= 600
+    assert level >= 5  # a cluster fills few cells, so they may be small
+    assert few.mass == pytest.approx(1, abs=1e-14)
+    np.testing.assert_allclose(few.mean, law.mean, atol=1e-5)
+    assert moved < 0.02
+
+
+@both
+def test_few_atoms_against_many_are_not_coarsened(p):
+    law, few = masses(bump(2.0), 10242), random_atoms(5, 4)
+    found = distance_with_error(law, few, p, atoms=642)
+    assert found.error == found.bound == 0
+    assert found.value == pytest.approx(_linear_program(law, few, p), rel=1e-12)
+
+
+def test_bad_input_is_refused():
+    a = mf.Measure([AXIS], [1.0])
+    circle = mf.Measure([[1.0, 0.0]], [1.0])
+    with pytest.raises(mf.InputError, match="Only W_1 and W_2"):
+        mf.wasserstein(a, a, SPHERE, p=3)
+    with pytest.raises(mf.InputError):
+        mf.wasserstein(a, circle, SPHERE)
+    with pytest.raises(mf.InputError):
+        mf.wasserstein(circle, circle, SPHERE)
+    with pytest.raises(mf.InputError, match="second opinion is for the circle"):
+        mf.transport.wasserstein_reference(a, a, SPHERE)
