@@ -127,7 +127,8 @@ def chord_bound(tree, leaf, mean_score, qx, qy, norm):
     low = -support(tree, leaf, -qx, -qy, norm) - mean_score
     if high - low < 1e-9:
         return max(high, 0.0)
-    f = min(max(-low / (high - low) + 1e-15, 0.0), 1.0)
+    # the mean is rounded: sources far lighter than that may still sit at the upper end
+    f = min(max(-low / (high - low), 0.0) + 1e-15 * (1.0 + norm / (high - low)), 1.0)
     return high + math.log(f + (1.0 - f) * math.exp(low - high))
 
 

@@ -368,7 +368,10 @@ def padded(count):
 
 @compiled(error_model="numpy", forceinline=True)
 def pair(t, s, queries, sources, log_w, rule, count, stretch, work, values):
-    """Sums of the sources of arc `s` at the stations of arc `t`, relative to their loudest source. Returns its exponent (two doubles) and the round-off units of all exponents."""
+    """Sums of the sources of arc `s` at the stations of arc `t`, relative to their loudest source.
+
+    Returns the exponent of that one (two doubles) and the round-off of all exponents in units of eps.
+    """
     cx, cy = sources.centre[s]
     gx, gy = queries.centre_high[t]
     tilt, tilt_low = dot(gx, gy, -cy, cx)

@@ -55,7 +55,7 @@ class Blocks:
     def _arcs(self, points: np.ndarray) -> tuple[np.ndarray, Arcs, np.ndarray]:
         """Order of the angles, arcs with their node counts, sorted points."""
         angles = np.arctan2(points[:, 1], points[:, 0])
-        order = np.argsort(angles, kind="stable")
+        order = np.argsort(angles)
         sorted_points = as_float_array(points[order])
         arcs = cut(sorted_points, angles[order], 2 * self.design.half_width)
         return order, arcs._replace(nodes=self.design.nodes_for(arcs.radius)), sorted_points
