@@ -27,6 +27,7 @@ _HOME = {
     "Particles": "methods.particles",
     "Lagrangian": "methods.lagrangian",
     "Clusters": "methods.clusters",
+    "Handover": "methods.handover",
     "ZeroTemperature": "methods.zero_temperature",
     "FiPyUpwind": "methods.fipy_upwind",
     "solve": "solver",
