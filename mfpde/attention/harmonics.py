@@ -168,14 +168,14 @@ class Harmonics:
     def pays(attention: Attention, sources: int, targets: int) -> bool:
         """Whether the transforms cost well below the pruned sums of an even density (`Tree`), so that a try is cheap even where most targets fail.
 
-        The model: 70 ns a point and transform, .2 L^3 ns a transform; .25 ns a kept pair. Measured, two cores (docs/attention_sphere).
+        The model: 60 ns a point and transform, .2 L^3 ns a transform; .25 ns a kept pair. Measured, two cores (docs/attention_sphere).
         """
         stretch = np.linalg.svd(attention.A, compute_uv=False)
-        scale = max(attention.beta * float(stretch[0]), 1e-9)
-        degree = 9 * np.sqrt(scale) + 10
+        degree = 9 * np.sqrt(attention.beta * float(stretch[0])) + 10
         terms = 3.0 if stretch[-1] >= stretch[0] * (1 - 1e-13) else 32 + 0.4 * degree * max(0.0, 0.3 - stretch[-1] / stretch[0])
-        transforms = 70e-9 * (sources + terms * targets) + 0.2e-9 * (1 + terms) * degree**3
-        reach = np.sqrt(60 / scale) + 12 / np.sqrt(sources)  # of the kernel, and of leaves of 40 points on both sides
+        transforms = 60e-9 * (sources + terms * targets) + 0.2e-9 * (1 + terms) * degree**3
+        mean_scale = max(attention.beta * float(np.sqrt(np.mean(stretch**2))), 1e-9)
+        reach = np.sqrt(60 / mean_scale) + 12 / np.sqrt(sources)  # of the kernel, and of leaves of 40 points on both sides
         pairs = sources * targets * min(1.0, reach**2 / 4)
         return bool(transforms < 0.4 * 0.25e-9 * pairs)
 
