@@ -41,7 +41,7 @@ _HOME = {
     "NumericalError": "errors",
     "ToleranceError": "errors",
 }
-_MODULES = ("attention", "initial", "limits", "diagnostics", "transport", "figures", "export", "cases")
+_MODULES = ("attention", "exact", "initial", "limits", "diagnostics", "transport", "figures", "export", "cases")
 
 __all__ = [*_HOME, *_MODULES]
 

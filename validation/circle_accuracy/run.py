@@ -129,9 +129,31 @@ def conservation(quick: bool) -> dict[str, float]:
     return {"mass drift": abs(state.arrays["masses"].sum() - 1), "smallest mass": scheme.statistics()["smallest mass"]}
 
 
+def energy(quick: bool) -> dict[str, float]:
+    """V = A = I: smallest relative rise of the energy in a step while clusters are wider than four cells, and largest relative fall afterwards."""
+    least, worst = np.inf, 0.0
+    spreading = mf.initial.fourier([0.1 + 0.05j, 0.12j, 0.05])
+    pair = mf.initial.von_mises_mixture([-1.0, 1.0], kappa=1 / 0.15**2)
+    for beta, law, t_end in [(10.0, spreading, 8.0)] if quick else [(4.0, spreading, 8.0), (10.0, spreading, 8.0), (30.0, spreading, 8.0), (4.0, pair, 50.0)]:
+        problem = mf.Problem(mf.Attention.identity(2, beta), CIRCLE, law, t_end)
+        scheme = mf.FiniteVolume(cells=256).prepare(problem)
+        state = scheme.initial()
+        before, wide = None, True
+        while state.time < t_end:
+            measure = scheme.measure(state, state, state.time)
+            now = mf.diagnostics.energy(measure, problem)
+            found = mf.diagnostics.clusters(measure)
+            wide = wide and min((cluster.width for cluster in found), default=np.inf) > 4 * measure.mesh.spacing
+            if before is not None:
+                least = min(least, now / before - 1) if wide else least
+                worst = max(worst, 1 - now / before)
+            before, state = now, scheme.advance(state)
+    return {"energy: least relative rise in a step, clusters wider than 4 cells": least, "energy: largest relative fall in a step, ever": worst}
+
+
 def measure(quick: bool) -> dict[str, float]:
     found = {}
-    for study in (poisson, merging, growth, zero_temperature, particles, conservation):
+    for study in (poisson, merging, growth, zero_temperature, particles, conservation, energy):
         found |= study(quick)
     return found
 
