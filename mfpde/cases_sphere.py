@@ -78,7 +78,9 @@ def sphere_growth(
     return Problem(Attention(I, I, value * I, beta), Sphere(), law, t_end), FiniteVolume(cells=cells, order=order)
 
 
-def sphere_pair(*, beta: float = 4.0, distance: float = 2.0, width: float = 0.15, turn: int = 1, t_end: float = 60.0, cells: int = 2562, order: int = 2) -> Case:
+def sphere_pair(
+    *, beta: float = 4.0, distance: float = 2.0, width: float = 0.15, turn: int = 1, t_end: float = 60.0, cells: int = 2562, order: int = 2
+) -> Case:
     """S^2, two equal clusters attract each other over a time like e^{beta (1 - cos distance)}, then merge (`turn` seeds a rotation of the pair)."""
     first, second = turned(turn)[:, 0], turned(turn)[:, 1]
     centres = np.stack([first, np.cos(distance) * first + np.sin(distance) * second])

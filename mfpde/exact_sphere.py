@@ -64,7 +64,9 @@ def rapidity(law: InitialLaw, axis: Any, t: float) -> float:
     rings = [u[:, None] * frame[2] + radius[:, None] * (np.cos(turn) * frame[0] + np.sin(turn) * frame[1]) for turn in (0.0, 1.0, 2.3, 4.0)]
     values = np.array([law.density(ring / np.linalg.norm(ring, axis=1, keepdims=True)) for ring in rings])
     if np.ptp(values, axis=0).max() > 1e-9 * values.max():
-        raise InputError(f"{law!r} is not symmetric about the axis.\n  axis = {e.tolist()}\n  Its density varies by {np.ptp(values, axis=0).max():.3g} along a parallel.")
+        raise InputError(
+            f"{law!r} is not symmetric about the axis.\n  axis = {e.tolist()}\n  Its density varies by {np.ptp(values, axis=0).max():.3g} along a parallel."
+        )
     masses = 2 * np.pi * values[0] * radius**2 * np.tile(0.0625 * weight, len(edges) - 1)
     if abs(masses.sum() - 1) > 1e-8:
         raise NumericalError(f"{law!r} is too sharp for the quadrature along its axis.\n  total {masses.sum()!r}")
@@ -77,7 +79,8 @@ def rapidity(law: InitialLaw, axis: Any, t: float) -> float:
 def axisymmetric_law(law: InitialLaw, axis: Any, t: float) -> InitialLaw:
     r"""The law at time `t` that starts as `law`, symmetric about `axis`, under `beta = 0`, V = I, on the sphere.
 
-    With `T = tanh s(t)` (`rapidity`) and `u = <axis, x>` its density is `rho_0(y) ((1 - T^2)/(1 - u T)^2)^2`, where y lies on the meridian of x at `u_0 = (u - T)/(1 - u T)`.
+    With `T = tanh s(t)` (`rapidity`) and `u = <axis, x>` its density is `rho_0(y) (1 - T^2)/(1 - u T)^2`, where y lies on the meridian of x at
+    `u_0 = (u - T)/(1 - u T)`.
 
     Raises and cost as `rapidity`; cell masses by adaptive quadrature. Derived in docs/theory.
 

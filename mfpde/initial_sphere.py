@@ -72,6 +72,11 @@ class FisherMixture(InitialLaw):
         self.name = name or f"Fisher mixture ({count} bump{'s' if count > 1 else ''})"
         self.peaks = np.array([height_scale(k) for k in self.kappa]) / (2 * np.pi)  # density of each bump at its centre
 
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all bumps are flat."""
+        return bool((self.kappa == 0).all())
+
     def density(self, points: np.ndarray) -> np.ndarray:
         x = np.asarray(points, dtype=float)
         density = np.zeros(len(x))

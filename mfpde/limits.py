@@ -270,6 +270,7 @@ def push_forward(problem: Problem, *, nodes: int = 4096) -> Measure:
 
     `dim E = 1`: two atoms `+-v` with the exact masses `mu_0(+-<w,x> > 0)`, w the left eigenvector (an atom of `mu_0` on the cut gives half to each).
     Otherwise the `nodes` deterministic nodes of `mu_0`, pushed through `T_inf`; when M is a multiple of the identity nothing moves and they are `mu_0` itself.
+    The uniform law on a great circle becomes an angular central Gaussian law there: `nodes` equal masses, at its exact quantiles.
 
     Raises `InputError` for a complex or defective dominant eigenvalue. Derived in docs/theory, section 2.
 
@@ -285,12 +286,32 @@ def push_forward(problem: Problem, *, nodes: int = 4096) -> Measure:
     s = _settling(problem.attention)
     if s.kind == "full":
         return problem.initial.nodes(nodes)
+    if s.k == 2 and getattr(problem.initial, "is_uniform", False):
+        return angular_central_gaussian(s, nodes)
     if s.k > 1:
         start = problem.initial.nodes(nodes)
         return Measure(T_inf(problem.attention, start.points), start.weights)
     v, w = s.dominant_basis[:, 0], s.left_basis[0]
     forward = problem.initial.mass_of_halfspace(w / np.linalg.norm(w))
     return Measure(np.stack([v, -v]), np.array([forward, 1 - forward]))
+
+
+def angular_central_gaussian(spectrum: Spectrum, nodes: int) -> Measure:
+    r"""The image of the uniform law of a sphere under `x -> Pi_E x / |Pi_E x|`, for a plane E: `nodes` equal masses at its quantiles.
+
+    In the coordinates `c = left_basis x` the image of a Gaussian has the covariance `S = left_basis left_basis^T`, so its direction is that of
+    `S^{1/2} z` with z uniform on the circle, and its density `|S|^{-1/2} / (2 pi <c, S^{-1} c>)` per radian (Tyler, Biometrika 74 (1987) 579).
+
+    >>> import mfpde as mf
+    >>> attention = mf.Attention(np.eye(3), np.eye(3), np.diag([1, 1, 0.2]), 100)
+    >>> angular_central_gaussian(mf.limits.spectrum(attention), 8).weights
+    array([0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125])
+    """
+    values, vectors = np.linalg.eigh(spectrum.left_basis @ spectrum.left_basis.T)
+    turn = (np.arange(nodes) + 0.5) * (2 * np.pi / nodes)
+    z = np.stack([np.cos(turn), np.sin(turn)], axis=1)
+    x = (z * np.sqrt(values)) @ vectors.T @ spectrum.dominant_basis.T
+    return Measure(x / np.linalg.norm(x, axis=1, keepdims=True), np.full(nodes, 1 / nodes))
 
 
 def rates(attention: Attention) -> Rates:

@@ -92,7 +92,7 @@ def _distance_on(geometry: Geometry) -> Callable[[Measure, Measure, int], float]
         from mfpde.transport_sphere import distance
 
         return distance
-    raise InputError(f"Wasserstein distances are computed on the circle and on the sphere.\n  geometry = {geometry!r}\n  Give mfpde.Circle() or mfpde.Sphere().")
+    raise InputError(f"Wasserstein distances are computed on the circle and on the sphere.\n  geometry = {geometry!r}\n  Give Circle() or Sphere().")
 
 
 def _check_home(name: str, measure: Measure, geometry: Geometry) -> None:

@@ -12,7 +12,7 @@ Measures are sums of atoms here: a cell gives its mass to its centre, which move
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -93,7 +93,7 @@ def coarsened(measure: Measure, atoms: int, p: int = 2) -> tuple[Measure, float,
 def _merged(law: Measure, level: int, p: int) -> tuple[Measure, float]:
     """One atom for each cell of a mesh, at the barycentre of the atoms inside; and the distance they moved."""
     cell = _finder(level).query(law.points)[1]
-    used, group = np.unique(cell, return_inverse=True)
+    _, group = np.unique(cell, return_inverse=True)
     weights = np.bincount(group, law.weights)
     centres = unit(np.stack([np.bincount(group, law.weights * law.points[:, k]) for k in range(3)], axis=1))
     moved = Sphere().distance(law.points, centres[group])
@@ -101,7 +101,7 @@ def _merged(law: Measure, level: int, p: int) -> tuple[Measure, float]:
 
 
 @lru_cache(maxsize=len(SIZES))
-def _finder(level: int):  # type: ignore[no-untyped-def]
+def _finder(level: int) -> Any:
     from scipy.spatial import cKDTree
 
     from mfpde.sphere_mesh import icosphere

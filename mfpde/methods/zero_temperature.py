@@ -21,10 +21,11 @@ from scipy.linalg import expm
 
 from mfpde.errors import InputError, NumericalError
 from mfpde.geometry import Circle
-from mfpde.initial import CircleLaw
+from mfpde.initial import Atoms, CircleLaw
 from mfpde.limits import average_over_rotation
 from mfpde.measure import Measure
 from mfpde.methods.base import State
+from mfpde.methods.two_quadratures import two_quadratures
 from mfpde.model import Attention, Problem
 from mfpde.stages import Stages
 
@@ -170,8 +171,8 @@ class ZeroTemperature:
     ----------
     nodes : int
         Number of atoms that represent the law at each output time: on the circle midpoints of arcs with exact masses, chosen anew
-        for that time (an error of about 1/nodes in W1, relative to W1 itself while it is larger than 1e-4); elsewhere nodes of the
-        initial law, pushed forward. An atomic law is taken as it is.
+        for that time (an error of about 1/nodes in W1, relative to W1 itself while it is larger than 1e-4); elsewhere two quadratures,
+        one that starts and one that ends on nodes. An atomic law is taken as it is.
 
     Examples
     --------
@@ -212,12 +213,13 @@ class ExactFlow:
         return State(horizon if state.time < horizon else state.time + max(horizon, 1.0), np.inf, {})
 
     def measure(self, before: State, after: State, time: float) -> Measure:
-        """The exact masses of about `nodes` arcs, at their midpoints; on other geometries, and for atoms, the nodes of the law pushed forward."""
+        """Atoms pushed forward; the exact masses of about `nodes` arcs of the circle, at their midpoints; two quadratures on other geometries."""
         law = self.problem.initial
         if isinstance(law, CircleLaw):
             return self._arcs(law, time)
-        start = law.nodes(self.nodes)
-        return Measure(self._flow(start.points, time), start.weights)
+        if isinstance(law, Atoms):
+            return Measure(self._flow(law.measure.points, time), law.measure.weights)
+        return two_quadratures(law, self.nodes, lambda x: self._flow(x, time), lambda x: self.density(time, x))
 
     def _arcs(self, law: CircleLaw, time: float) -> Measure:
         """Arcs of the initial law with exact masses, each carried along at its middle.
