@@ -39,7 +39,7 @@ from mfpde.errors import InputError, NumericalError
 from mfpde.export import distances_csv, observables_csv
 from mfpde.interruption import Interrupted, asked, polite
 from mfpde.measure import Measure
-from mfpde.methods.base import Method, Scheme
+from mfpde.methods.base import Method, Scheme, State
 from mfpde.model import Problem
 from mfpde.progress import Report
 from mfpde.provenance import provenance
@@ -62,24 +62,26 @@ class Plan:
     problem: Problem
     methods: dict[str, Method]
     schemes: dict[str, Scheme]
+    starts: dict[str, State]
     times: np.ndarray
     limit: Measure | None
     warnings: list[str]
+    seconds: float
 
 
 def prepare(config: Config) -> Plan:
     """Build everything a run needs; `InputError` for whatever cannot be run."""
+    begun = clock.monotonic()
     problem, methods = config.problem(), config.methods()
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always", UserWarning)
         schemes = {name: method.prepare(problem) for name, method in methods.items()}
-    for scheme in schemes.values():
-        scheme.initial()  # a law without a density, a density without a mass: better now than later
+    starts = {name: scheme.initial() for name, scheme in schemes.items()}  # a law without a density, a density without a mass: better now than later
     try:
         limit = find_limit(problem)
     except InputError:  # atoms on the boundary between two basins: the comparison does without
         limit = None
-    return Plan(config, problem, methods, schemes, config.times(), limit, [str(warning.message) for warning in heard])
+    return Plan(config, problem, methods, schemes, starts, config.times(), limit, [str(warning.message) for warning in heard], clock.monotonic() - begun)
 
 
 @dataclass(frozen=True)
@@ -249,7 +251,7 @@ def first_record(plan: Plan) -> dict[str, Any]:
         "message": "",
         "status": {},
         "statistics": {},
-        "timings": {},
+        "timings": {"preparation": plan.seconds},
     }
 
 
@@ -310,7 +312,7 @@ def _finish(folder: RunFolder, plan: Plan, report: Report) -> tuple[Comparison, 
             continue
         checkpoints = Checkpoints(folder.path / CHECKPOINTS / name, plan.config.checkpoint_every)
         end = plan.problem.t_end or 1.0
-        todo = Run(plan.problem, method, plan.schemes[name], plan.times, plan.config.observers())
+        todo = Run(plan.problem, method, plan.schemes[name], plan.times, plan.config.observers(), plan.starts[name])
         try:
             trajectory = march(todo, report=lambda t, _, i=i, name=name, end=end: report((i + t / end) / stages, name), checkpoints=checkpoints)  # type: ignore[misc]
         except NumericalError as error:

@@ -74,13 +74,14 @@ def solve(
 
 
 class Run(NamedTuple):
-    """What a march needs to know: a method prepared for a problem, output times (k,), observers by name."""
+    """What a march needs to know: a method prepared for a problem, output times (k,), observers by name, and its state at time 0 if that is known."""
 
     problem: Problem
     method: Method
     scheme: Scheme
     times: np.ndarray
     observers: Mapping[str, Observer]
+    start: State | None = None
 
 
 def march(run: Run, *, report: Callable[[float, State], None], checkpoints: Checkpoints | None = None) -> Trajectory:
@@ -116,7 +117,7 @@ def march(run: Run, *, report: Callable[[float, State], None], checkpoints: Chec
         if kept:
             state = kept.state
         else:
-            state = scheme.initial()
+            state = run.start or scheme.initial()
             record(state, state)
         while len(measures) < len(times):
             after = scheme.advance(state)
