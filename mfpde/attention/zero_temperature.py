@@ -2,7 +2,7 @@ r"""Attention at zero temperature: the maximiser of the score over the support.
 
     h(x) = max over y in supp mu of <Ax, y>,     m(x) = lim m_beta(x): the maximiser, or the mean of the tied ones
 
-On the circle `<Ax, y> = |Ax| cos(angle)`, so the maximiser is the point of the support nearest in angle to u = Ax/|Ax|: a sorted look-up.
+`<Ax, y> = |Ax| cos(angle)`, so the maximiser is the point of the support nearest in angle to u = Ax/|Ax|: on the circle a sorted look-up.
 Ties are rare but real (symmetric data, singular A). Laplace's method says how they share (docs/theory, section 1):
 
 * a cell with mass supports its whole arc: m = u where u lies in the support, else the end of the nearest supported arc;
@@ -12,10 +12,12 @@ Ties are rare but real (symmetric data, singular A). Laplace's method says how t
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 
 from mfpde.errors import InputError
-from mfpde.geometry import Circle, Geometry
+from mfpde.geometry import Circle, Geometry, Sphere
 from mfpde.mesh import Mesh
 from mfpde.model import Attention
 
@@ -25,22 +27,23 @@ TWO_PI = 2 * np.pi
 
 
 class Argmax:
-    """The tier for `beta = inf` on the circle.
+    """The tier for `beta = inf`.
 
-    `evaluate(weights, rows)` returns `(h (r,), m (r, 2), error (r,))`. The maximal score `h = lim log Z / beta` stands in for log Z, which is infinite.
+    `evaluate(weights, rows)` returns `(h (r,), m (r, d), error (r,))`. The maximal score `h = lim log Z / beta` stands in for log Z, which is infinite.
     The error is round-off, eps times the conditioning `|A|/|Ax|` of the direction u.
 
     Parameters
     ----------
     attention : Attention
-    geometry : Circle
-    sources : Mesh or array of points, shape (n, 2)
-        Cells are arcs, points are atoms.
-    targets : array, shape (m, 2)
+    geometry : Geometry
+    sources : Mesh or array of points, shape (n, d)
+        Cells support arcs or areas, points are atoms.
+    targets : array, shape (m, d)
 
     Notes
     -----
-    Angles are sorted once: O(n log n + m log n) to build, O(n + m log n) to evaluate. Distances within `TIE = 16 eps` radians count as equal.
+    On the circle angles are sorted once: O(n log n + m log n) to build, O(n + m log n) to evaluate. On the sphere search trees: O((n + m) log n).
+    Distances within `TIE = 16 eps` radians count as equal.
 
     Examples
     --------
@@ -59,8 +62,6 @@ class Argmax:
     name = "argmax"
 
     def __init__(self, attention: Attention, geometry: Geometry, sources: Mesh | np.ndarray, targets: np.ndarray) -> None:
-        if not isinstance(geometry, Circle):
-            raise InputError(f"Attention at beta = inf needs sorted angles and works on Circle() only.\n  geometry = {geometry!r}\n  Use a finite beta here.")
         queries = np.asarray(targets, dtype=np.float64) @ attention.A.T  # A x
         size = np.linalg.norm(queries, axis=1)
         norm = float(np.linalg.norm(attention.A, 2))
@@ -68,11 +69,10 @@ class Argmax:
         self.scores = np.where(self.flat, 0.0, size)
         self.directions = queries / np.where(self.flat, 1.0, size)[:, None]
         self.error = np.where(self.flat, 4 * EPS, 4 * EPS * norm / np.where(self.flat, 1.0, size))
-        angles = geometry.angles(self.directions)
-        self.support: Arcs | Points = Arcs(sources, angles) if isinstance(sources, Mesh) else Points(geometry, sources, angles)
+        self.support = _support(geometry, sources, self.directions)
 
     def evaluate(self, weights: np.ndarray, rows: np.ndarray | slice = slice(None)) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """`(h (r,), m (r, 2), error (r,))` at the targets `rows`, for non-negative `weights` (n,) of positive total."""
+        """`(h (r,), m (r, d), error (r,))` at the targets `rows`, for non-negative `weights` (n,) of positive total."""
         u = self.directions[rows]
         mean, angle = self.support.nearest(weights, rows, u)
         score = self.scores[rows] * np.cos(angle)
@@ -80,6 +80,28 @@ class Argmax:
         if flat.any():
             mean[flat] = weights @ self.support.points / weights.sum()
         return score, mean, self.error[rows]
+
+
+class Support(Protocol):
+    """What carries the measure, seen from fixed directions."""
+
+    points: np.ndarray
+
+    def nearest(self, weights: np.ndarray, rows: np.ndarray | slice, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean of the nearest supported points (r, d) and their angular distance (r,)."""
+        ...
+
+
+def _support(geometry: Geometry, sources: Mesh | np.ndarray, directions: np.ndarray) -> Support:
+    """The one place that knows the geometries."""
+    if isinstance(geometry, Circle):
+        angles = geometry.angles(directions)
+        return Arcs(sources, angles) if isinstance(sources, Mesh) else Points(geometry, sources, angles)
+    if not isinstance(geometry, Sphere):
+        raise InputError(f"Attention at beta = inf works on Circle() and Sphere().\n  geometry = {geometry!r}\n  Use a finite beta here.")
+    from mfpde.attention.argmax_sphere import SupportedCells, SupportedPoints
+
+    return SupportedCells(sources, directions) if isinstance(sources, Mesh) else SupportedPoints(sources)
 
 
 class Arcs:
