@@ -1,6 +1,6 @@
-"""The command line: `mfpde cases | run | resume | compare | converge | sweep | report | animate | export | info`.
+"""The command line: `mfpde cases | run | resume | compare | converge | validate | sweep | report | animate | export | info`.
 
-Exit codes: 0 ok, 2 wrong usage or input, 3 numerical failure, 130 interrupted.
+Exit codes: 0 ok, 1 a claim failed, 2 wrong usage or input, 3 numerical failure, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -158,6 +158,41 @@ def converge(
     except ValueError:
         raise InputError(f"levels are whole numbers, comma separated.\n  levels = {levels!r}") from None
     typer.echo(repr(refine(problem, method, cells, reference=exact_law(case, problem) or "self")))
+
+
+@app.command()
+def validate(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME ...]", help="Claims to run, folders of validation/; all when not given.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="The version of each claim that takes seconds.")] = False,
+    jobs: Annotated[int, typer.Option(help="Claims that run at the same time.")] = 1,
+    report: Annotated[str, typer.Option(help="The page to write; it needs nothing beside it.")] = "report.html",
+    keep: Annotated[str | None, typer.Option(help="Also write the records and figures into this folder, e.g. docs/results.")] = None,
+) -> None:
+    """Confront the theory with numbers: run the claims of the source tree; exit code 1 if one fails."""
+    import time as clock
+    from pathlib import Path
+
+    from mfpde import validate as suite
+    from mfpde.validation_page import page
+
+    claims = suite.find_claims()
+    started, wanted = clock.monotonic(), suite.chosen(claims, names or [])
+
+    def tell(done: int, outcome: suite.Outcome) -> None:
+        verdict = "holds" if outcome.holds else "FAILS"
+        typer.echo(f"[{done:2d}/{len(wanted)}] {verdict}  {outcome.name}, {len(outcome.verdicts)} numbers, {outcome.seconds:.1f} s", err=True)
+
+    outcomes = suite.validate(claims, wanted, quick=quick, jobs=jobs, report=tell)
+    if keep:
+        suite.keep(outcomes, Path(keep))
+    Path(report).write_text(page(outcomes, quick=quick, seconds=clock.monotonic() - started))
+    typer.echo(suite.table(outcomes))
+    typer.echo(f"\n{sum(o.holds for o in outcomes)} of {len(outcomes)} hold, {clock.monotonic() - started:.0f} s; the report is in {report}")
+    for outcome in outcomes:
+        if not outcome.holds and not outcome.verdicts:
+            typer.echo(f"\n{outcome.name} printed:\n{outcome.output[-2000:]}", err=True)
+    if not all(o.holds for o in outcomes):
+        raise typer.Exit(1)
 
 
 @app.command()

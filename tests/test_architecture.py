@@ -31,6 +31,7 @@ LAYERS = {
     "config": 12, "summary": 12,
     "runs": 13,
     "report": 14, "animation": 14, "sweep": 14,
+    "fits": 1, "claims": 12, "validate": 13, "validation_page": 14,
     "cli": 15, "__main__": 16,
 }  # fmt: skip
 
