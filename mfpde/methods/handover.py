@@ -166,7 +166,8 @@ class HandoverScheme:
         doubled = np.concatenate([angles, angles + TWO_PI])
         end = np.searchsorted(doubled, angles + self.method.width, side="right")
         end = np.minimum(end, np.arange(n) + n)
-        left, arcs = weights.copy(), []
+        left = weights.copy()
+        arcs: list[np.ndarray] = []
         while len(arcs) < 1000:
             before = np.concatenate([[0.0], np.cumsum(np.concatenate([left, left]))])
             heaviest = before[end] - before[:n]

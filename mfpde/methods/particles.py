@@ -8,19 +8,23 @@ Each token sees all tokens, itself included. The only errors are those of the in
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from mfpde import attention
-from mfpde.errors import InputError, NumericalError
-from mfpde.initial import Atoms
+from mfpde.errors import InputError, NumericalError, unknown_name
+from mfpde.initial import Atoms, CircleLaw
 from mfpde.measure import Measure
 from mfpde.methods.base import State
+from mfpde.methods.graded import graded_nodes
 from mfpde.model import Problem
 from mfpde.stages import Stages
 from mfpde.stepping import dormand_prince, next_step
+
+PLACEMENTS = ("random", "nodes", "graded")
+REPLAY_TOL = 1e-7  # a replay only looks where tokens part
 
 
 class FiniteSampleWarning(UserWarning):
@@ -37,9 +41,12 @@ class Particles:
         Number of tokens (an atomic initial law brings its own, placement "nodes").
     seed : int
         Seed of the random placement; it is part of the method, so a run repeats bit for bit.
-    placement : {"random", "nodes"}
+    placement : {"random", "nodes", "graded"}
         "random": independent samples, equal weights, error n^{-1/2}. "nodes": deterministic nodes of the law, spectrally accurate
-        for smooth densities.
+        for smooth densities. "graded" (densities on the circle): equal shares of the mass, finer where neighbours part during the run, found by
+        replaying it (`mfpde.methods.graded`); for departures, which hang on tails.
+    tail : float
+        With placement "graded", the share of the mass, at least 1e-13, to which tokens beside a parting are refined.
     tol : float
         Local error of a step in radians, and tolerance of the attention sums (at least 1e-13).
     steps : int, optional
@@ -66,10 +73,13 @@ class Particles:
     placement: str = "random"
     tol: float = 1e-10
     steps: int | None = None
+    tail: float = 1e-9
 
     def __post_init__(self) -> None:
-        if self.placement not in ("random", "nodes"):
-            raise InputError(f"Particles are placed at \"random\" or on \"nodes\".\n  placement = {self.placement!r}")
+        if self.placement not in PLACEMENTS:
+            raise unknown_name("placement", self.placement, PLACEMENTS)
+        if not 0 < self.tail < 1:
+            raise InputError(f"tail is a share of the mass.\n  tail = {self.tail!r}\n  Give a number between 1e-13 and 1.")
         for name in ("n", "steps"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, (int, np.integer)) and value >= 1):
@@ -82,12 +92,36 @@ class Particles:
         return ParticlesScheme(self, problem)
 
 
+def graded_start(method: Particles, problem: Problem) -> Measure:
+    """Tokens refined where they part, by runs of the scheme itself with a looser tolerance."""
+    law = problem.initial
+    if not isinstance(law, CircleLaw):
+        raise InputError(f'Graded tokens stand for a density on the circle.\n  initial law: {law!r}\n  Take placement="nodes".')
+    loose = replace(method, placement="nodes", tol=max(method.tol, REPLAY_TOL))
+
+    def widest_gaps(start: Measure) -> np.ndarray:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FiniteSampleWarning)  # said once, of the final placement
+            scheme = ParticlesScheme(loose, problem)
+        scheme.start = start
+        state, widest = scheme.initial(), np.zeros(len(start))
+        while state.time < problem.t_end:
+            state = scheme.advance(state)
+            points = state.arrays["points"]
+            widest = np.maximum(widest, problem.geometry.distance(points, np.roll(points, -1, axis=0)))
+        return widest
+
+    return graded_nodes(law, method.n, method.tail, widest_gaps)
+
+
 class ParticlesScheme:
     """`Particles` prepared for a problem."""
 
     def __init__(self, method: Particles, problem: Problem) -> None:
         self.method, self.problem = method, problem
-        if method.placement == "random":
+        if method.placement == "graded":
+            self.start = graded_start(method, problem)
+        elif method.placement == "random":
             points = problem.initial.sample(method.n, np.random.default_rng(method.seed))
             self.start = Measure(points, np.full(method.n, 1 / method.n))
         else:
