@@ -23,6 +23,9 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 from mfpde.attention.direct import EPS
+from mfpde.attention.exp2 import LOG2E
+from mfpde.attention.tree import NOTHING, softmax_sum
+from mfpde.compiled import as_float_array, compiled
 from mfpde.model import Attention
 
 TRANSFORM = 1e-13  # asked of ducc0
@@ -119,6 +122,15 @@ def angles(u: np.ndarray) -> np.ndarray:
     return np.stack([np.arctan2(np.hypot(u[:, 0], u[:, 1]), u[:, 2]), np.arctan2(u[:, 1], u[:, 0]) % (2 * np.pi)], axis=1)
 
 
+@compiled
+def plain_sums(z, t, y, log2_weights):
+    """`e^{-t} sum_j w_j e^{<z, y_j>} (1, y_j)` for a few z (r, 3) of length t, over all sources y (3, n); shape (r, 4)."""
+    sums = np.empty((len(z), 4))
+    for i in range(len(z)):
+        sums[i] = softmax_sum(z[i, 0] * LOG2E, z[i, 1] * LOG2E, z[i, 2] * LOG2E, y[0], y[1], y[2], log2_weights, t[i] * LOG2E)
+    return sums
+
+
 class Harmonics:
     """Zonal sums on S^2 by transforms; `inf` as the error of targets whose Z is too far below the largest possible one, or of all if few would reach `tol`.
 
@@ -145,10 +157,11 @@ class Harmonics:
 
     def __init__(self, attention: Attention, sources: np.ndarray, targets: np.ndarray, tol: float) -> None:
         self.tol = tol
-        self.sources, self.z = sources, attention.beta * (targets @ attention.A.T)
+        self.sources, self.z = as_float_array(sources.T), attention.beta * (targets @ attention.A.T)
         self.t = np.linalg.norm(self.z, axis=1)
         self.degree = degree = bandwidth(float(self.t.max()))
         self.places, self.directions = angles(sources), angles(self.z)
+        self.frame = np.concatenate([np.sin(self.directions), np.cos(self.directions)], axis=1)  # sines and cosines of colatitude and longitude
         order = np.arange(degree + 1)[:, None]
 
         def values_and_slopes(t: np.ndarray) -> list[np.ndarray]:
@@ -185,7 +198,9 @@ class Harmonics:
         w = weights / total
         probes = np.linspace(0, len(rows) - 1, min(PROBES, len(rows)), dtype=int)
         check = rows[probes]
-        exact = np.exp(self.z[check] @ self.sources.T - self.t[check, None]) @ np.column_stack([w, w[:, None] * self.sources])
+        with np.errstate(divide="ignore"):
+            log2_weights = np.maximum(np.log2(w), NOTHING)
+        exact = plain_sums(self.z[check], self.t[check], self.sources, log2_weights)
         if np.mean(self.errors(exact[:, 0], check) <= self.tol) < WORTH:
             return np.zeros(len(rows)), np.zeros((len(rows), 3)), np.full(len(rows), np.inf)
         sums = self.sums(w, rows)
@@ -221,7 +236,6 @@ class Harmonics:
             slopes += slope[rows] * f
         for multiplier, factor in zip(self.tangential.multipliers, *self.tangential.factors, strict=True):
             tangent += factor[rows] * ducc0.sht.synthesis_general(alm=moments * multiplier[l], spin=1, mode="DERIV1", loc=directions, **options)
-        (theta, phi), (south, east) = directions.T, tangent
-        u_s, u_c, v_s, v_c = np.sin(theta), np.cos(theta), np.sin(phi), np.cos(phi)
-        across = u_s * slopes + u_c * south
-        return np.stack([values, across * v_c - east * v_s, across * v_s + east * v_c, u_c * slopes - u_s * south], axis=1)
+        (sin_u, sin_v, cos_u, cos_v), (south, east) = self.frame[rows].T, tangent
+        across = sin_u * slopes + cos_u * south
+        return np.stack([values, across * cos_v - east * sin_v, across * sin_v + east * cos_v, cos_u * slopes - sin_u * south], axis=1)
