@@ -25,7 +25,7 @@ from mfpde.initial import Atoms, CircleLaw
 from mfpde.limits import average_over_rotation
 from mfpde.measure import Measure
 from mfpde.methods.base import State
-from mfpde.methods.two_quadratures import two_quadratures
+from mfpde.methods.two_quadratures import invariant_cut, two_quadratures
 from mfpde.model import Attention, Problem
 from mfpde.stages import Stages
 
@@ -208,8 +208,7 @@ class ExactFlow:
         return State(0.0, np.inf, {})
 
     def advance(self, state: State) -> State:
-        """To the final time at once (and from there as far again)."""
-        horizon = self.problem.t_end
+        horizon = self.problem.t_end  # to the final time at once, and from there as far again
         return State(horizon if state.time < horizon else state.time + max(horizon, 1.0), np.inf, {})
 
     def measure(self, before: State, after: State, time: float) -> Measure:
@@ -219,7 +218,8 @@ class ExactFlow:
             return self._arcs(law, time)
         if isinstance(law, Atoms):
             return Measure(self._flow(law.measure.points, time), law.measure.weights)
-        return two_quadratures(law, self.nodes, lambda x: self._flow(x, time), lambda x: self.density(time, x))
+        cut = invariant_cut(self.problem.attention)
+        return two_quadratures(law, self.nodes, lambda x: self._flow(x, time), lambda x: self.density(time, x), cut=cut)
 
     def _arcs(self, law: CircleLaw, time: float) -> Measure:
         """Arcs of the initial law with exact masses, each carried along at its middle.
