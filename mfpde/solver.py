@@ -133,7 +133,9 @@ def march(run: Run, *, report: Callable[[float, State], None], checkpoints: Chec
     except NumericalError as error:
         error.trajectory = finish("failed", str(error))
         raise
-    return finish("done", f"reached t = {times[-1]:g}")
+    verdict = getattr(scheme, "verdict", None)  # a scheme may know what the result is not
+    status, remark = verdict(state) if verdict else ("done", "")
+    return finish(status, f"reached t = {times[-1]:g}" + (f"; {remark}" if remark else ""))
 
 
 def output_times(save_at: Any, t_end: float) -> np.ndarray:

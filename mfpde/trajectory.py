@@ -37,7 +37,7 @@ class Trajectory:
     stats : dict
         Steps, seconds by stage, targets by attention tier, mass drift, smallest weight.
     status, message : str
-        "done" or "failed", and a sentence.
+        "done", "done-with-unresolved-clusters" or "failed", and a sentence.
 
     Examples
     --------

@@ -7,6 +7,9 @@ The contract of a scheme, which `tests/contract` checks for every method:
    and it never alters the state it was given. The last step may pass the final time.
 3. `measure(before, after, time)` is the law at any time of the last step, as accurate as the step itself.
 4. `statistics()` is a flat dictionary of counts and of seconds by stage, for the end-of-run table.
+
+A scheme may also have `verdict(state) -> (status, remark)`: what a run that ends in this state should be called, "done" or else, and a sentence
+for its message. `FiniteVolume` tells so of clusters that its mesh does not resolve.
 """
 
 from __future__ import annotations

@@ -15,8 +15,10 @@ import numpy as np
 
 from mfpde import attention
 from mfpde.errors import InputError, NumericalError
+from mfpde.geometry import Circle
 from mfpde.measure import Measure
 from mfpde.methods.base import State
+from mfpde.methods.unresolved import Unresolved, unresolved_clusters
 from mfpde.model import Problem
 from mfpde.stages import Stages
 
@@ -82,6 +84,7 @@ class FiniteVolumeScheme:
         self.steps = self.rejected = 0
         self.smallest_mass = np.inf
         self.served: dict[str, int] = {}
+        self.unresolved = Unresolved(0, 0.0, self.mesh.spacing)
 
     def initial(self) -> State:
         masses = self.problem.initial.cell_masses(self.mesh)
@@ -155,11 +158,26 @@ class FiniteVolumeScheme:
             masses = (1 - share) * start + share * (1 - share) * (start + step * change) + share**2 * masses
         return Measure(self.mesh.centres, masses, self.mesh)
 
+    def verdict(self, state: State) -> tuple[str, str]:
+        """Status and remark of a run that ends here: clusters narrower than three cells are not resolved, and the mesh says so."""
+        self.unresolved = unresolved_clusters(state.arrays["masses"], self.mesh)
+        count, width = self.unresolved.clusters, self.unresolved.spacing
+        if not count:
+            return "done", ""
+        others = "Lagrangian or Handover" if isinstance(self.problem.geometry, Circle) else "Particles"
+        are, them = ("s are", "them") if count > 1 else (" is", "it")
+        return "done-with-unresolved-clusters", (
+            f"{count} cluster{are} narrower than three cells of {width:.3g} rad, so that W1 to the solution is about {self.unresolved.floor:.2g}; "
+            f"{others} would follow {them}"
+        )
+
     def statistics(self) -> dict[str, Any]:
         return {
             "steps": self.steps,
             "rejected steps": self.rejected,
             "smallest mass": self.smallest_mass,
+            "unresolved clusters": self.unresolved.clusters,
+            "W1 floor": self.unresolved.floor,
             **{f"targets by {tier}": count for tier, count in self.served.items()},
             **{f"seconds in {stage}": seconds for stage, seconds in self.stages.seconds.items()},
         }
