@@ -12,6 +12,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,6 +21,7 @@ import numpy as np
 from mfpde.errors import InputError
 from mfpde.geometry import Geometry
 from mfpde.measure import Measure
+from mfpde.mesh import Mesh
 
 Arrays = dict[str, np.ndarray]
 DAMAGE = (zipfile.BadZipFile, zlib.error, KeyError, ValueError, OSError, EOFError, TypeError, AttributeError, NotImplementedError, IndexError)
@@ -68,13 +70,27 @@ def read_arrays(source: Path, what: str) -> tuple[Arrays, dict[str, Any]]:
     return arrays, meta
 
 
+def common_mesh(measures: Sequence[Measure]) -> Mesh | None:
+    """The mesh of all `measures`, or None. A geometry and a number of cells determine a mesh, so two copies of it are one."""
+    if not measures or measures[0].mesh is None:
+        return None
+    first = measures[0].mesh
+    same = all(m.mesh is first or (m.mesh is not None and m.mesh.geometry == first.geometry and len(m.mesh) == len(first)) for m in measures)
+    return first if same else None
+
+
+@lru_cache(maxsize=4)
+def _mesh(geometry: str, cells: int) -> Mesh:
+    geometries = {kind.__name__: kind for kind in Geometry.__subclasses__()}
+    return geometries[geometry]().mesh(cells)
+
+
 def pack_laws(measures: Sequence[Measure]) -> tuple[Arrays, dict[str, Any]]:
     """`(arrays, description)` of laws: weights alone on a common mesh, else points and weights of each, and its moving cells where it has them."""
-    meshes = {id(measure.mesh): measure.mesh for measure in measures}
-    mesh = next(iter(meshes.values()), None)
-    if len(meshes) == 1 and mesh is not None:
-        mesh_of = {"geometry": type(mesh.geometry).__name__, "cells": len(mesh)}
-        return {"weights": np.array([measure.weights for measure in measures])}, {"laws": len(measures), "mesh": mesh_of}
+    mesh = common_mesh(measures)
+    if mesh is not None:
+        about = {"geometry": type(mesh.geometry).__name__, "cells": len(mesh)}
+        return {"weights": np.array([measure.weights for measure in measures])}, {"laws": len(measures), "mesh": about}
     arrays: Arrays = {}
     for i, measure in enumerate(measures):
         arrays[f"points_{i}"], arrays[f"weights_{i}"] = measure.points, measure.weights
@@ -87,8 +103,7 @@ def pack_laws(measures: Sequence[Measure]) -> tuple[Arrays, dict[str, Any]]:
 def unpack_laws(arrays: Arrays, meta: dict[str, Any]) -> list[Measure]:
     """The laws that `pack_laws` packed, bit for bit; a mesh is built anew."""
     if "mesh" in meta:
-        geometries = {geometry.__name__: geometry for geometry in Geometry.__subclasses__()}
-        mesh = geometries[meta["mesh"]["geometry"]]().mesh(meta["mesh"]["cells"])
+        mesh = _mesh(meta["mesh"]["geometry"], meta["mesh"]["cells"])
         return [Measure(mesh.centres, weights, mesh) for weights in arrays["weights"]]
     return [_law(arrays, i) for i in range(meta["laws"])]
 

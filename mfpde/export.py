@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mfpde.archive import write_whole
+from mfpde.archive import common_mesh, write_whole
 from mfpde.errors import InputError
 from mfpde.trajectory import Trajectory
 
@@ -51,9 +51,9 @@ def to_xarray(trajectory: Trajectory, *, metadata: Mapping[str, Any] | None = No
     if not measures:
         raise InputError("The trajectory is empty: the run failed before its first output.")
     variables: dict[str, Any] = {}
-    mesh = measures[0].mesh
+    mesh = common_mesh(measures)
     coordinates: dict[str, Any] = {"time": trajectory.times}
-    if mesh is not None and all(measure.mesh is mesh for measure in measures):
+    if mesh is not None:
         weights = np.array([measure.weights for measure in measures])
         variables["weights"] = (("time", "cell"), weights, {"long_name": "mass of the cell"})
         variables["density"] = (("time", "cell"), weights / mesh.volumes, {"long_name": "mass per arc length or area"})

@@ -81,6 +81,7 @@ def assert_same(run, other):
     for a, b in zip(run.measures, other.measures, strict=True):
         assert a.points.tobytes() == b.points.tobytes()
         assert a.weights.tobytes() == b.weights.tobytes()
+        assert (a.mesh is None) == (b.mesh is None)
         for x, y in zip(getattr(a, "cells", ()), getattr(b, "cells", ()), strict=True):
             assert x.tobytes() == y.tobytes()
     assert np.array_equal(run.observed["order_parameter"], other.observed["order_parameter"])
@@ -100,6 +101,7 @@ def test_a_run_stopped_again_and_again_is_the_uninterrupted_one(problem, method,
             except Killed:
                 continue
         assert_same(run, whole)
+        assert_same(mf.load(run.save(tmp_path / f"{stop_after}.npz")), mf.load(whole.save(tmp_path / "whole.npz")))  # as laws on a mesh, where they were
 
 
 def test_nothing_older_than_the_last_checkpoint_is_lost(tmp_path):
@@ -204,7 +206,7 @@ def start(*words, cwd):
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_real_process_is_killed_and_resumed(number, tmp_path):
     """The command line from outside: `mfpde run`, a signal in the middle, `mfpde resume`; see validation/kill_resume for the long campaign."""
-    words = ["two_clusters", "t_end=400.0", "cells=512", "only=pde", "output.times=40", "output.checkpoint_every=0.05", "output.observe=order_parameter"]
+    words = ["two_clusters", "t_end=60.0", "cells=256", "only=pde", "output.times=20", "output.checkpoint_every=0.02", "output.observe=order_parameter"]
     process = start("run", *words, "-o", "out", "-q", cwd=tmp_path)
     deadline = time.monotonic() + 60
     while not any((tmp_path / "out").glob("checkpoints/pde/b.npz")):

@@ -106,7 +106,7 @@ def same(one: Path, other: Path) -> list[str]:
             with np.load(a) as x, np.load(b) as y:
                 if x.files != y.files:
                     differences.append(f"{name}: other arrays")
-                differences += [f"{name}: {key}" for key in x.files if key != "meta" and x[key].tobytes() != y[key].tobytes()]
+                differences += [f"{name}: {key}" for key in x.files if key in y.files and key != "meta" and x[key].tobytes() != y[key].tobytes()]
                 if not (np.diff(x["times"]) > 0).all():
                     differences.append("output times are not increasing")
                 steps = [json.loads(str(z["meta"]))["stats"].get("steps") for z in (x, y)]
