@@ -83,7 +83,7 @@ def exact_law(name: str, problem: Problem) -> initial.InitialLaw | None:
     if name == "poisson":
         return exact.poisson_law(abs(complex(*problem.initial.nodes(4096).mean)), problem.t_end)
     if name == "sphere_mobius":
-        from mfpde.exact_sphere import axisymmetric_law
+        from mfpde.exact.sphere import axisymmetric_law
 
         mean = problem.initial.nodes(4096).mean
         return axisymmetric_law(problem.initial, mean / np.linalg.norm(mean), problem.t_end)

@@ -27,7 +27,7 @@ from mfpde.model import Problem
 from mfpde.progress import Report
 from mfpde.solver import solve
 from mfpde.trajectory import Trajectory
-from mfpde.transport import wasserstein
+from mfpde.transport import table_wasserstein
 
 FLOW = "flow"
 
@@ -167,7 +167,7 @@ def measure_distances(
     for i, (a, b) in enumerate(pairs):
         rows = []
         for j, (x, y) in enumerate(zip(measures[a], measures[b], strict=True)):
-            rows.append([wasserstein(x, y, problem.geometry, p) for p in (1, 2)])
+            rows.append([table_wasserstein(x, y, problem.geometry, p) for p in (1, 2)])
             if report:
                 report((i + (j + 1) / len(times)) / len(pairs), f"distance {a}-{b}")
         distances[a, b] = dict(zip((1, 2), np.array(rows).T, strict=True))

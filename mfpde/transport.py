@@ -84,6 +84,15 @@ def wasserstein(a: Measure, b: Measure, geometry: Geometry, p: int = 2) -> float
     return distance(a, b, int(p))
 
 
+def table_wasserstein(a: Measure, b: Measure, geometry: Geometry, p: int) -> float:
+    """`wasserstein` where hundreds of them are wanted: the same on the circle, to 1 or 2 % between large measures on the sphere."""
+    if not isinstance(geometry, Sphere):
+        return wasserstein(a, b, geometry, p)
+    from mfpde.transport_sphere import table_distance
+
+    return table_distance(a, b, p)
+
+
 def _distance_on(geometry: Geometry) -> Callable[[Measure, Measure, int], float]:
     """The computation for a geometry: the one place that knows which geometries there are."""
     if isinstance(geometry, Circle):

@@ -25,7 +25,7 @@ LAYERS = {
     "runfile": 1, "archive": 7, "trajectory": 7, "checkpoint": 7, "progress": 7,
     "weights": 8,
     "solver": 8, "export": 8, "citations": 8,
-    "transport": 9, "transport_sphere": 9, "exact": 9, "exact_sphere": 9,
+    "transport": 9, "transport_sphere": 9, "exact": 9,
     "diagnostics": 10,
     "comparison": 11, "convergence": 11, "figures": 11, "cases_sphere": 7, "cases": 11,
     "config": 12, "summary": 12,

@@ -7,7 +7,7 @@ import pytest
 
 import mfpde as mf
 from mfpde.cases_sphere import direction, turned
-from mfpde.exact_sphere import axisymmetric_law, growth_rate, rapidity
+from mfpde.exact.sphere import axisymmetric_law, growth_rate, rapidity
 
 SPHERE = mf.Sphere()
 AXIS = direction(0.7, -1.0)

@@ -3,7 +3,7 @@ r"""Solutions in closed form on the sphere S^2: what every method is measured ag
     axisymmetric_law   beta = 0: a law that is symmetric about an axis moves by Moebius maps along it, one number that depends on time
     growth_rate        how fast a spherical harmonic grows on the uniform law
 
-Clusters on a great circle move as on the circle: `exact.merge_time`, `exact.two_atom_gap`. Derivations in docs/theory.
+Clusters on a great circle move as on the circle: `exact.two_clusters`. Derivations in docs/theory.
 """
 
 from __future__ import annotations
