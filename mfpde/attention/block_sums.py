@@ -56,10 +56,11 @@ class Answer(NamedTuple):
 
 
 class Chebyshev(NamedTuple):
-    """`nodes[p]` (p,) on [-1, 1] and `transform[p]` (p, p): values at the nodes to coefficients (rows), moments to weights (columns)."""
+    """`nodes[p]` (p,) on [-1, 1]; `weights[p]` (p, p) turns moments (rows) into weights at the nodes, `coefficients[p]` values (rows) into coefficients."""
 
     nodes: np.ndarray
-    transform: np.ndarray
+    weights: np.ndarray
+    coefficients: np.ndarray
 
 
 class Work(NamedTuple):
@@ -85,13 +86,13 @@ class Work(NamedTuple):
 
 def chebyshev_rule(largest: int) -> Chebyshev:
     """The rules with p = 1 .. `largest` nodes."""
-    nodes, transform = np.zeros((largest + 1, largest)), np.zeros((largest + 1, largest, largest))
+    nodes, weights = np.zeros((largest + 1, largest)), np.zeros((largest + 1, largest, largest))
     for p in range(1, largest + 1):
         angle = np.pi * (np.arange(p) + 0.5) / p
         nodes[p, :p] = np.cos(angle)
-        transform[p, :p, :p] = 2 / p * np.cos(np.arange(p)[:, None] * angle)
-        transform[p, 0] /= 2
-    return Chebyshev(nodes, transform)
+        weights[p, :p, :p] = 2 / p * np.cos(np.arange(p)[:, None] * angle)
+        weights[p, 0] /= 2
+    return Chebyshev(nodes, weights, np.ascontiguousarray(weights.transpose(0, 2, 1)))
 
 
 @compiled(error_model="numpy", fastmath=FUSED, forceinline=True)
@@ -169,6 +170,18 @@ def moments(state, count, p, out):
         out[k], out[k + 1], out[k + 2], out[k + 3] = out[k] + m0, out[k + 1] + m1, out[k + 2] + m2, out[k + 3] + m3
 
 
+@compiled(fastmath=FUSED, forceinline=True)
+def sine(x):
+    """sin(x) for |x| <= 1/4, where its series of seven terms is exact to rounding: no call, so loops over it run in vector registers."""
+    y = x * x
+    p = 1.6059043836821613e-10 * y - 2.505210838544172e-08
+    p = p * y + 2.7557319223985893e-06
+    p = p * y - 0.0001984126984126984
+    p = p * y + 0.008333333333333333
+    p = p * y - 0.16666666666666666
+    return x + x * (y * p)
+
+
 @compiled(error_model="numpy", forceinline=True)
 def compress(arcs, log_w, b, top, tilt, bend, rule, work):
     """Fill `work.proxy` (3, k): weights, along, across. Returns (k, mean |exponent|)."""
@@ -196,13 +209,13 @@ def compress(arcs, log_w, b, top, tilt, bend, rule, work):
         moment += work.part
     for e in range(p):
         delta = arcs.radius[b] * rule.nodes[p, e]
-        half = math.sin(0.5 * delta)
+        half = sine(0.5 * delta)
         proxy[0, e] = 0.0
-        proxy[1, e] = math.sin(delta)
+        proxy[1, e] = sine(delta)
         proxy[2, e] = -2.0 * half * half
     for k in range(p):
         for e in range(p):
-            proxy[0, e] += rule.transform[p, k, e] * moment[k]
+            proxy[0, e] += rule.weights[p, k, e] * moment[k]
     return p, exponents / moment[0]
 
 
@@ -212,33 +225,39 @@ def at_stations(proxy, k, along, across, count, turn_along, turn_across, tilt, b
 
     `h = along beta A tau_t + across beta A c_t`; the four rates are the components of the two vectors along tau_s and c_s.
     """
-    values[:] = 0.0
-    for e in range(k):
+    rows = values.size // LANES
+    for m in range(rows):
+        values[m * LANES : m * LANES + count] = 0.0
+    proxy[:, k] = 0.0  # a silent partner if k is odd
+    for e in range(0, k, 2):
         a, s, n = proxy[0, e], proxy[1, e], proxy[2, e]
-        rate_along = turn_along * s + turn_across * n
-        rate_across = tilt * s + bend * n
+        b, t, m = proxy[0, e + 1], proxy[1, e + 1], proxy[2, e + 1]
+        along_a, across_a = turn_along * s + turn_across * n, tilt * s + bend * n
+        along_b, across_b = turn_along * t + turn_across * m, tilt * t + bend * m
         for i in range(count):
-            f = a * exponential(rate_along * along[i] + rate_across * across[i])
-            values[i] += f
-            values[LANES + i] += f * s
-            values[2 * LANES + i] += f * n
-        if values.size > 3 * LANES:
+            f = a * exponential(along_a * along[i] + across_a * across[i])
+            g = b * exponential(along_b * along[i] + across_b * across[i])
+            values[i] += f + g
+            values[LANES + i] += f * s + g * t
+            values[2 * LANES + i] += f * n + g * m
+        if rows > 3:
             for i in range(count):
-                f = a * exponential(rate_along * along[i] + rate_across * across[i])
-                values[3 * LANES + i] += f * (s * s)
-                values[4 * LANES + i] += f * (s * n)
-                values[5 * LANES + i] += f * (n * n)
+                f = a * exponential(along_a * along[i] + across_a * across[i])
+                g = b * exponential(along_b * along[i] + across_b * across[i])
+                values[3 * LANES + i] += f * (s * s) + g * (t * t)
+                values[4 * LANES + i] += f * (s * n) + g * (t * m)
+                values[5 * LANES + i] += f * (n * n) + g * (m * m)
 
 
 @compiled(error_model="numpy", fastmath=FUSED, forceinline=True)
-def coefficients(values, p, transform, out):
+def coefficients(values, p, rule, out):
     """Chebyshev coefficients of the polynomials through the rows of `values` at the p nodes."""
+    out[:] = 0.0
     for m in range(out.shape[0]):
-        for k in range(p):
-            c = 0.0
-            for e in range(p):
-                c += transform[k, e] * values[m * LANES + e]
-            out[m, k] = c
+        for e in range(p):
+            value = values[m * LANES + e]
+            for k in range(p):
+                out[m, k] += rule.coefficients[p, e, k] * value
 
 
 @compiled(error_model="numpy", fastmath=FUSED, forceinline=True)
@@ -354,7 +373,8 @@ def place_stations(t, targets, rule, along, across):
         count = p
         for i in range(p):
             delta = targets.radius[t] * rule.nodes[p, i]
-            along[i], across[i] = math.sin(delta), -2.0 * math.sin(0.5 * delta) ** 2
+            half = sine(0.5 * delta)
+            along[i], across[i] = sine(delta), -2.0 * half * half
     for i in range(count, padded(count)):
         along[i], across[i] = 0.0, 0.0
     return count
@@ -403,8 +423,7 @@ def attend_arc(t, targets, queries, sources, log_w, tree, threshold, stretch, ru
         stations = work.at_targets if interpolated else values[q]
         tops[q, 0], tops[q, 1], tops[q, 2] = pair(t, kept[q], queries, sources, log_w, rule, count, stretch, work, stations)
         if interpolated:
-            polynomial[q] = 0.0
-            coefficients(stations, count, rule.transform[count], polynomial[q])
+            coefficients(stations, count, rule, polynomial[q])
     rx, ry = sources.centre[best]
     high, low = np.empty((pairs, LANES)), np.empty((pairs, LANES))
     for start in range(first, last, LANES):
