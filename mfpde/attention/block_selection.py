@@ -133,12 +133,14 @@ def chord_bound(tree, leaf, mean_score, qx, qy, norm):
 
 
 @compiled(error_model="numpy")
-def select(tree, query, turn, threshold, guess, kept, mark, stamp, stack):
+def select(tree, query, turn, limits, guess, kept, mark, stamp, stack):
     r"""Arcs that matter to the targets `q + s turn + ...`: returns (number kept, best arc, dropped relative to Z) and fills `kept`.
 
     `query` (PIECES, 2) holds beta A x and `turn` (PIECES, 2) beta A tau at the middle of each piece; `turn` is scaled by the sine of the
-    half-width and `turn[:, 2]` holds 1 - cos of it. `mark[s] == stamp` says that s is kept already.
+    half-width and `turn[:, 2]` holds 1 - cos of it. `limits` = (threshold, slack), slack the round-off of a score and what points off the
+    circle may add to it. `mark[s] == stamp` says that s is kept already.
     """
+    threshold, slack_of_scores = limits
     leaves = tree.mean.shape[0]
     count, best, dropped = 0, guess, 0.0
     reference = guess
@@ -167,6 +169,7 @@ def select(tree, query, turn, threshold, guess, kept, mark, stamp, stack):
                 depth += 2
         if piece == 0:
             reference = best
+        best_score -= slack_of_scores
         mx, my = tree.mean[best, 0], tree.mean[best, 1]
         # everything that may come within the threshold of it anywhere on the piece
         loss = 0.0

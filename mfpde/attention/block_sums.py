@@ -346,7 +346,7 @@ def gather_products(high, low, peak, cx, cy, values, count, sums):
 
 
 @compiled(error_model="numpy", forceinline=True)
-def choose(t, targets, queries, tree, threshold, guess, work):
+def choose(t, targets, queries, tree, limits, guess, work):
     """Arcs of sources that matter to arc `t` of the targets, see `select`; each half of the arc is bounded on its own."""
     pieces = PIECES if targets.radius[t] > 0.0 else 1
     half = targets.radius[t] / pieces
@@ -358,7 +358,7 @@ def choose(t, targets, queries, tree, threshold, guess, work):
             work.query[j, k] = across * cos + along * sin
             work.turn[j, k] = (along * cos - across * sin) * math.sin(half)
         work.turn[j, 2] = 1.0 - math.cos(half)
-    return select(tree, work.query[:pieces], work.turn[:pieces], threshold, guess, work.kept, work.mark, t, work.stack)
+    return select(tree, work.query[:pieces], work.turn[:pieces], limits, guess, work.kept, work.mark, t, work.stack)
 
 
 @compiled(error_model="numpy", forceinline=True)
@@ -408,9 +408,9 @@ def pair(t, s, queries, sources, log_w, rule, count, stretch, work, values):
 
 
 @compiled(error_model="numpy", forceinline=True)
-def attend_arc(t, targets, queries, sources, log_w, tree, threshold, stretch, rule, guess, work, answer):
+def attend_arc(t, targets, queries, sources, log_w, tree, limits, stretch, rule, guess, work, answer):
     """Answer the targets of arc `t`; returns the winning arc of sources."""
-    pairs, best, dropped = choose(t, targets, queries, tree, threshold, guess, work)
+    pairs, best, dropped = choose(t, targets, queries, tree, limits, guess, work)
     kept, order = work.kept, work.at_targets.size // LANES
     first, last = targets.start[t], targets.start[t + 1]
     count = place_stations(t, targets, rule, work.along, work.across)
@@ -468,7 +468,7 @@ def finish(queries, start, stop, rx, ry, peak, sums, lost, answer):
 
 
 @compiled(error_model="numpy")
-def attend_range(begin, end, targets, queries, sources, log_w, tree, threshold, stretch, rule, answer):
+def attend_range(begin, end, targets, queries, sources, log_w, tree, limits, stretch, rule, answer):
     """`attend_arc` for the arcs `begin..end-1`, with scratch of its own."""
     size, order = rule.nodes.shape[1] + 3, 6 if answer.covariance.shape[0] > 0 else 3
     arcs, most = sources.middle.size, KEEP * size + 8
@@ -492,17 +492,17 @@ def attend_range(begin, end, targets, queries, sources, log_w, tree, threshold, 
     )
     guess = np.argmax(tree.log_mass[tree.mean.shape[0] :])
     for t in range(begin, end):
-        guess = attend_arc(t, targets, queries, sources, log_w, tree, threshold, stretch, rule, guess, work, answer)
+        guess = attend_arc(t, targets, queries, sources, log_w, tree, limits, stretch, rule, guess, work, answer)
 
 
-def _attend(targets, queries, sources, log_w, tree, threshold, stretch, rule, answer):
+def _attend(targets, queries, sources, log_w, tree, limits, stretch, rule, answer):
     """Fill `answer`: log Z, m, the part of the error that depends on the data, and the covariance if there is room for it.
 
-    `threshold` is the log of what an arc of sources must contribute to be kept, `stretch` the round-off per unit of exponent.
+    `limits` says what an arc of sources must contribute to be kept (`select`), `stretch` the round-off per unit of exponent.
     """
     arcs = targets.middle.size
     for task in parallel_range(TASKS):
-        attend_range(arcs * task // TASKS, arcs * (task + 1) // TASKS, targets, queries, sources, log_w, tree, threshold, stretch, rule, answer)
+        attend_range(arcs * task // TASKS, arcs * (task + 1) // TASKS, targets, queries, sources, log_w, tree, limits, stretch, rule, answer)
 
 
 attend_serial = compiled(_attend)

@@ -26,7 +26,17 @@ class Blocks:
 
     `evaluate(weights, rows)` gives log Z, m and a computed error bound at the targets `rows`; `moments` gives the covariance too.
 
-    Cost: plan O(n log n); evaluation about 0.1 us a point, memory O(n + m). The sums of `tol` below 1e-13 are out of reach and the bound says so.
+    Cost: plan O(n log n); evaluation about 0.1 us a point, memory O(n + m). A `tol` below 1e-12 is out of reach as soon as arcs are compressed,
+    and the bound then says so. Source: derived in docs/attention_blocks.md.
+
+    Examples
+    --------
+    >>> import mfpde as mf
+    >>> circle = mf.Circle()
+    >>> x = circle.points([0.0, 1.0, 4.0])
+    >>> log_z, mean, error = Blocks(mf.Attention.identity(2, beta=100.0), x, x, tol=1e-12).evaluate(np.array([0.5, 0.5, 1e-300]))
+    >>> log_z.round(6), bool(error.max() < 1e-12)
+    (array([ 99.306853,  99.306853, -66.057509]), True)
     """
 
     name = "blocks"
@@ -50,6 +60,8 @@ class Blocks:
         tangents = np.stack([-self.targets.centre[:, 1], self.targets.centre[:, 0]], axis=1)
         self.queries = Queries(as_float_array(high.T), as_float_array(low.T), centre_high, centre_low, attention.beta * tangents @ A.T)
         self.rule = chebyshev_rule(int(max(self.sources.nodes.max(), self.targets.nodes.max())))
+        off_circle = max(float(np.abs(np.linalg.norm(points, axis=1) - 1).max()) for points in (source_points, target_points))
+        self.slack = 4 * self.strength * (off_circle + 4 * EPS)
         self.fixed_error = self._fixed_error()
 
     @staticmethod
@@ -120,8 +132,8 @@ class Blocks:
         attend = attend_parallel if r + len(weights) >= 2 * PARALLEL_POINTS else attend_serial
         tree = grow(self.sources, log_w)
         # what is dropped moves m by twice its share, and the covariance by the square of a distance of 2, which beta |A| magnifies
-        threshold = np.log(PRUNING * self.tol / 32 / (1 + self.strength if covariance else 1.0))
-        attend(targets, queries, self.sources, log_w, tree, threshold, 7 * np.exp(2 * self.design.exponent), self.rule, answer)
+        threshold = float(np.log(PRUNING * self.tol / 32 / (1 + self.strength if covariance else 1.0)))
+        attend(targets, queries, self.sources, log_w, tree, (threshold, self.slack), 7 * np.exp(2 * self.design.exponent), self.rule, answer)
         answer.error[:] += self.fixed_error
         return answer
 

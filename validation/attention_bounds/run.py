@@ -74,7 +74,8 @@ def measure(quick: bool) -> dict[str, float]:
     for level in TOLERANCES:
         at = tol == level
         print(
-            f"tol {level:g}: bound / tol up to {(largest[at] / level).max():.2f}, median of bound / error {np.median(bound[at] / np.maximum(error[at], 1e-17)):.0f}"
+            excess = np.median(bound[at] / np.maximum(error[at], 1e-17))
+            print(f"tol {level:g}: bound / tol up to {(largest[at] / level).max():.2f}, median of bound / error {excess:.0f}")
         )
         found[f"bound / tol, largest, tol={level:g}"] = float((largest[at] / level).max())
     return found
@@ -97,7 +98,7 @@ def draw(tol: np.ndarray, strength: np.ndarray, bound: np.ndarray, error: np.nda
         panel.set_title(f"tol = {level:g}", fontsize=10)
         panel.set_xlabel(r"$\beta\,|A|$")
     axes[0].set_ylabel("error of $Z$ (relative) and $m$ (absolute)")
-    axes[0].legend(loc="lower left", fontsize=9, framealpha=0.95)
+    axes[-1].legend(loc="upper right", fontsize=9)
     axes[0].set_ylim(5e-19, 1e-5)
     FIGURE.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(FIGURE, dpi=150)
