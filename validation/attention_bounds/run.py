@@ -73,10 +73,8 @@ def measure(quick: bool) -> dict[str, float]:
     found = {"true error / bound, largest": float((error / bound).max())}
     for level in TOLERANCES:
         at = tol == level
-        print(
-            excess = np.median(bound[at] / np.maximum(error[at], 1e-17))
-            print(f"tol {level:g}: bound / tol up to {(largest[at] / level).max():.2f}, median of bound / error {excess:.0f}")
-        )
+        excess = np.median(bound[at] / np.maximum(error[at], 1e-17))
+        print(f"tol {level:g}: bound / tol up to {(largest[at] / level).max():.2f}, median of bound / error {excess:.0f}")
         found[f"bound / tol, largest, tol={level:g}"] = float((largest[at] / level).max())
     return found
 

@@ -75,10 +75,8 @@ def mesh_table(cells: int, betas: tuple[float, ...], found: dict[str, float]) ->
     theta = 2 * np.pi * (np.arange(cells) + 0.5) / cells
     x = CIRCLE.points(theta)
     plain = fft_pair(cells)
-    print(
-        f"\nN = {cells}: plain FFT pair {plain * 1e3:.3f} ms")
-        print(f"{'beta':>8} {'A':>9} {'density':>10} {'blocks ms':>10} {'/ FFT':>6} {'direct / blocks':>15} {'bound':>8} {'error':>8}"
-    )
+    print(f"\nN = {cells}: plain FFT pair {plain * 1e3:.3f} ms")
+    print(f"{'beta':>8} {'A':>9} {'density':>10} {'blocks ms':>10} {'/ FFT':>6} {'direct / blocks':>15} {'bound':>8} {'error':>8}")
     worst: dict[str, list[float]] = {"direct": [], "fft": [], "general": [], "error": [], "bound": []}
     for beta in betas:
         times = {}
