@@ -8,7 +8,7 @@ The icosahedron is bisected k times (N = 10 * 4^k + 2 points) and every edge of 
 
 The face speed is `(v_i + v_j)/2 + o (v_l - v_r)` along n, where l and r are the third corners of the two triangles and o moves the value
 from the middle of the segment x_i x_j to the middle of the face. Tangent vectors at a cell are written in log-map vectors `l_q`, which point
-to the neighbour q and are as long as the geodesic. Derived in docs/numerics; the method is the transfer of mass to the two neighbours
+to the neighbour q and are as long as the geodesic. Derived in docs/mesh_sphere; the method is the transfer of mass to the two neighbours
 whose cone holds the velocity (a Markov chain approximation after Kushner).
 """
 
