@@ -363,7 +363,7 @@ class Tree:
     """Pruned sums over caps for sources and targets on the circle or the sphere; `evaluate` serves any subset of the targets.
 
     Rigorous truncation: the bound of what was dropped is part of the error returned. Cost of a call: about .4 ns a kept pair and core with 512-bit
-    vectors (docs/attention_sphere.md has the numbers), memory 10 doubles a point and 4 a kept source and thread.
+    vectors (docs/attention_sphere.md has the numbers), memory about 15 doubles a point, and 4 a kept source and thread.
 
     Parameters
     ----------
