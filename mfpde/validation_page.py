@@ -14,8 +14,10 @@ from mfpde.validate import Outcome
 STYLE = """
 body{font:16px/1.55 Georgia,serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#1b1b1b}
 h1,h2,h3{font-family:Helvetica,Arial,sans-serif;line-height:1.25} h2{border-top:1px solid #ccc;padding-top:1.2rem;margin-top:2.5rem}
-table{border-collapse:collapse;margin:1rem 0;font-size:.85rem} th,td{padding:.2rem .7rem;text-align:right;border-bottom:1px solid #e4e4e4}
-th:first-child,td:first-child{text-align:left} thead th{border-bottom:2px solid #555} caption{caption-side:top;text-align:left;font-style:italic;padding:.3rem 0}
+table{border-collapse:collapse;margin:1rem 0;font-size:.85rem}
+th,td{padding:.2rem .7rem;text-align:right;border-bottom:1px solid #e4e4e4}
+th:first-child,td:first-child{text-align:left}
+thead th{border-bottom:2px solid #555} caption{caption-side:top;text-align:left;font-style:italic;padding:.3rem 0}
 .fails{color:#b00020;font-weight:bold} .holds{color:#1a6b2f} figure{margin:1.5rem 0} img{max-width:100%} figcaption{font-style:italic;font-size:.9rem}
 pre{background:#f6f6f6;padding:.7rem;overflow:auto;font-size:.78rem} code{background:#f6f6f6;padding:0 .2rem} .small{font-size:.8rem;color:#555}
 """
@@ -39,7 +41,8 @@ def page(outcomes: Sequence[Outcome], *, quick: bool, seconds: float) -> str:
         for o in outcomes
     )
     sections = "".join(section(number, o) for number, o in enumerate(outcomes, start=1))
-    return f"<!doctype html><html lang=en><meta charset=utf-8><title>mfpde: validation</title><style>{STYLE}</style>{head}<ol>{contents}</ol>{sections}</html>\n"
+    top = f"<!doctype html><html lang=en><meta charset=utf-8><title>mfpde: validation</title><style>{STYLE}</style>"
+    return f"{top}{head}<ol>{contents}</ol>{sections}</html>\n"
 
 
 def title(outcome: Outcome) -> str:
