@@ -42,8 +42,8 @@ class Lagrangian:
         Local error of a step in radians at nodes that matter, and tolerance of the attention sums.
     importance_cut : float, optional
         Parts of the density whose logarithm of importance (their mass, times the attention they receive if that is more than one) lies below this are
-        not refined. When not given: -32, or `-0.1 beta |A|` if that is less and the clusters may leave, that is if V and the drift V A have different top
-        directions (`importance_cut_for`). A departure hangs on tails of that size: halve the cut once and compare.
+        not refined. When not given: -32; if the clusters may leave, that is if V and the drift V A have different top directions, `-0.1 beta |A|` but at
+        least -120 (`importance_cut_for`). A departure hangs on tails of that size: double the cut once and compare.
     atom_width : float
         Cells squeezed into this many radians become an atom; W_1 changes by less than half of it.
 
@@ -94,10 +94,10 @@ class Lagrangian:
 
 
 def importance_cut_for(head: Attention) -> float:
-    """-32, or `-0.1 beta |A|` if that is less and clusters may leave the place where they form (docs/theory, departures)."""
+    """-32; where clusters may leave the place where they form (docs/theory, departures) `-0.1 beta |A|` between -32 and -120."""
     if clusters_stay(head):
         return -32.0
-    return min(-32.0, -0.1 * head.beta * float(np.linalg.norm(head.A, 2)))
+    return float(np.clip(-0.1 * head.beta * np.linalg.norm(head.A, 2), -120.0, -32.0))
 
 
 def clusters_stay(head: Attention) -> bool:
