@@ -196,6 +196,70 @@ def validate(
 
 
 @app.command()
+def sweep(
+    source: Source,
+    axes: Annotated[list[str], typer.Argument(metavar="KEY=VALUES ...", help="beta=10:1000:log7, t_end=1:2:lin5, cells=64,128; a single value is fixed.")],
+    output: Output = None,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Worker processes of a local cluster.")] = 1,
+    scheduler: Annotated[str | None, typer.Option(help="Address of a running dask scheduler, e.g. tcp://host:8786, instead of a local cluster.")] = None,
+    netcdf: Annotated[bool, typer.Option("--netcdf", help='Also write table.nc (extra "io").')] = False,
+    quiet: Quiet = False,
+    progress: Progress = "auto",
+) -> None:
+    """Run many points and fill one table; the same command again goes on where it was (extra "sweep")."""
+    from pathlib import Path
+
+    from mfpde import sweep as sweeps
+    from mfpde.progress import reporter
+
+    shown = progress_of(progress, quiet)
+    planned = sweeps.parse_sweep(source, axes)
+    folder = Path(output) if output is not None else Path("runs") / f"{Path(source).stem}-sweep"
+    with reporter(shown, 1.0, "sweep") as report:
+        rows, failures = sweeps.run_sweep(planned, folder, jobs=jobs, scheduler=scheduler, report=report)
+    if netcdf:
+        sweeps.save_netcdf(rows, planned.axes, folder / "table.nc")
+    for failure in failures:
+        typer.echo(failure, err=True)
+    if not quiet:
+        typer.echo(f"{len(rows) - len(failures)} of {len(rows)} points in {folder / 'table.csv'}")
+
+
+@app.command()
+def report(folder: Folder, output: Output = None) -> None:
+    """One self-contained HTML page about a run, DIR/report.html when no other name is given (extra "report")."""
+    from mfpde import report as pages
+
+    typer.echo(pages.write(folder, output))
+
+
+@app.command()
+def animate(
+    folder: Folder,
+    output: Output = None,
+    method: Annotated[str | None, typer.Option(help="Which trajectory; the first one when not given.")] = None,
+    seconds: Annotated[float, typer.Option(help="Length of the film.")] = 6.0,
+) -> None:
+    """A film of a run: .gif, or .mp4 where ffmpeg is installed; DIR/NAME.gif when no other name is given."""
+    from mfpde import animation
+
+    typer.echo(animation.write(folder, output, method=method, seconds=seconds))
+
+
+@app.command()
+def export(
+    folder: Folder,
+    output: Output = None,
+    form: Annotated[str, typer.Option("--format", help='nc: NetCDF, one file a method (extra "io"); csv: the observables in one table.')] = "nc",
+) -> None:
+    """The trajectories of a run for other programs, beside those in DIR when no other name is given."""
+    from mfpde import runs
+
+    for path in runs.export(folder, output, form):
+        typer.echo(path)
+
+
+@app.command()
 def info(
     source: Annotated[str | None, typer.Argument(metavar="[CASE|FILE.toml|DIR]", help="What to tell about; the package itself when not given.")] = None,
     overrides: Overrides = None,

@@ -242,7 +242,7 @@ def _resolve_problem(given: dict[str, Any], values: dict[str, Any], origins: dic
         raise InputError("keywords belong to a case.\n  Give case = ... too, or leave the table out.")
     values["t_end"] = _float("t_end", given["t_end"])
     geometry = given.get("geometry", "circle")
-    if geometry not in GEOMETRIES:
+    if not isinstance(geometry, str) or geometry not in GEOMETRIES:
         raise unknown_name("geometry", str(geometry), GEOMETRIES)
     values["geometry"] = geometry
     values["attention"] = _attention(given["attention"], origins, base, GEOMETRIES[geometry].dim)

@@ -35,8 +35,8 @@ from mfpde.archive import write_text
 from mfpde.checkpoint import Checkpoints
 from mfpde.comparison import Comparison, find_limit, measure_distances
 from mfpde.config import Config, resolve
-from mfpde.errors import InputError, NumericalError
-from mfpde.export import distances_csv, observables_csv
+from mfpde.errors import InputError, NumericalError, unknown_name
+from mfpde.export import distances_csv, observables_csv, save_netcdf
 from mfpde.interruption import Interrupted, asked, polite
 from mfpde.measure import Measure
 from mfpde.methods.base import Method, Scheme, State
@@ -368,3 +368,16 @@ def read(path: str | os.PathLike[str]) -> tuple[RunFolder, Config, dict[str, Tra
     if not finished:
         raise InputError(f"No method of this run is finished.\n  {path}: {folder.record['state']}\n  Go on with: mfpde resume {path}")
     return folder, config, {name: folder.trajectory(name, problem, method) for name, method in finished.items()}
+
+
+def export(path: str | os.PathLike[str], output: str | None, form: str) -> list[Path]:
+    """Write the finished trajectories of a folder as NetCDF, with the record as metadata, or their observables as one table; return the files."""
+    if form not in ("nc", "csv"):
+        raise unknown_name("format", form, ["nc", "csv"])
+    folder, _, trajectories = read(path)
+    if form == "csv":
+        target = Path(output) if output else folder.path / "observables.csv"
+        write_text(target, observables_csv(trajectories))
+        return [target]
+    home = Path(output) if output else folder.path
+    return [save_netcdf(trajectory, home / f"{name}.nc", metadata={"run": strict(folder.record)}) for name, trajectory in trajectories.items()]

@@ -271,7 +271,10 @@ def test_a_silent_second_is_broken_by_the_watcher(capsys):
 
 def test_quick_commands_start_quickly():
     """`mfpde --help` loads nothing heavy."""
-    code = "import sys; from mfpde.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\nprint([m for m in ('numpy', 'scipy', 'numba', 'matplotlib') if m in sys.modules])"
+    code = (
+        "import sys; from mfpde.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
+        "print([m for m in ('numpy', 'scipy', 'numba', 'matplotlib') if m in sys.modules])"
+    )
     env = {**os.environ, "PYTHONPATH": str(Path(mf.__file__).parent.parent)}
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env).stdout.splitlines()[-1] == "[]"
 
