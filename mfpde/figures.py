@@ -49,7 +49,7 @@ Times = Sequence[float] | np.ndarray
 
 
 def density(trajectory: Trajectory, *, scale: str = "auto", tokens: int = 200) -> Figure:
-    r"""The law over time: an image of the density for a run on a mesh, the paths of tokens for particles.
+    r"""The law over time: an image of the density for a run on a mesh, the paths of tokens for particles; on the sphere equal-area maps at up to six times.
 
     Parameters
     ----------
@@ -73,9 +73,13 @@ def density(trajectory: Trajectory, *, scale: str = "auto", tokens: int = 200) -
     >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()
     ('time $t$', 'angle (rad)')
     """
-    view = _view_of(trajectory)
     if scale not in ("auto", "log", "linear"):
         raise unknown_name("scale", scale, ["auto", "log", "linear"])
+    if _on_sphere(trajectory):
+        from mfpde.figures_sphere import maps
+
+        return maps(trajectory, scale=scale, tokens=tokens)
+    view = _view_of(trajectory)
     figure = _figure(3.8)
     axes = _axes(figure)
     if all(measure.mesh is not None for measure in trajectory.measures) and len({len(measure) for measure in trajectory.measures}) == 1:
@@ -102,6 +106,7 @@ def snapshots(
 
     A run on a mesh shows its density; particles show a histogram and every token as a tick below it. If the problem is known and its
     zero-temperature limit exists, dashed lines mark the dominant space E of the drift VA and triangles the atoms of the limit law, their area the mass.
+    On the sphere each time shows two globes, front and back, with tokens as dots.
 
     Parameters
     ----------
@@ -126,7 +131,6 @@ def snapshots(
     >>> len(mf.figures.snapshots(run, [0, 2]).axes)
     2
     """
-    view = _view_of(trajectory)
     if scale not in ("auto", "log", "linear"):
         raise unknown_name("scale", scale, ["auto", "log", "linear"])
     if times is None:
@@ -136,6 +140,11 @@ def snapshots(
         raise InputError("Snapshots need at least one time.\n  times is empty.")
     measures = [trajectory.at(t) for t in chosen]
     clouds = [None if tokens is None else tokens.at(t) for t in chosen]
+    if _on_sphere(trajectory):
+        from mfpde.figures_sphere import globes
+
+        return globes(trajectory, measures, chosen, clouds, problem if problem is not None else trajectory.problem, scale=scale)
+    view = _view_of(trajectory)
     columns = 1 if len(chosen) <= 3 else 2
     rows = -(-len(chosen) // columns)
     figure = _figure(max(2.8, 0.9 + 1.45 * rows))
@@ -162,6 +171,11 @@ class View(Protocol):
     def panels(self, panels: list[Axes], measures: list[Measure], clouds: list[Measure | None], problem: Problem | None, scale: str) -> None: ...
 
 
+def _on_sphere(trajectory: Trajectory) -> bool:
+    """Whether the law lives on S^2, which has pictures of its own."""
+    return trajectory.final.points.shape[1] == 3  # an InputError for an empty trajectory
+
+
 def _view_of(trajectory: Trajectory) -> View:
     """The view of the geometry a trajectory lives on: the one place that knows which there are."""
     first = trajectory.final  # an InputError for an empty trajectory
@@ -170,7 +184,7 @@ def _view_of(trajectory: Trajectory) -> View:
         geometry = first.mesh.geometry if first.mesh is not None else Circle() if first.points.shape[1] == 2 else None
     if isinstance(geometry, Circle):
         return CircleView(_quiet_place(trajectory.measures))
-    raise InputError(f"Laws are drawn on the circle only.\n  geometry = {geometry!r}\n  Draw its distances and energies instead.")
+    raise InputError(f"Laws are drawn on the circle and the sphere.\n  geometry = {geometry!r}\n  Draw its distances and energies instead.")
 
 
 @dataclass(frozen=True)

@@ -294,7 +294,7 @@ def test_no_figure_loads_pyplot_and_importing_loads_no_matplotlib():
     lambda: figures.decay({"a": ([0, 1], [1.0, 2.0])}, plateaus={"b": 1.0}),
     lambda: figures.order_plot({}),
     lambda: figures.energy(on_mesh([UNIFORM], [0.0])),
-    lambda: figures.density(Trajectory(None, None, np.array([0.0]), [mf.Measure([[0.0, 0.0, 1.0]], [1.0])])),
+    lambda: figures.density(Trajectory(None, None, np.array([0.0]), [mf.Measure([[0.0, 0.0, 0.0, 1.0]], [1.0])])),
 ])
 def test_bad_questions_are_refused(question):
     with pytest.raises(mf.InputError):
