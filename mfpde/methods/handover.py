@@ -34,7 +34,7 @@ class Handover:
         `Lagrangian`, or `FiniteVolume` with a `width` of several of its cells.
     then : Clusters
     width : float
-        Every cluster must fit into an arc of this many radians.
+        Every cluster must fit into an arc of this many radians, and be at least a kernel width, `(beta |A|)^{-1/2}`, away from the next.
     influence : float
         Largest change of a cluster's velocity that gathering the mass may cause: relative where velocities are exponentially small (`pull.common_turn`),
         else relative to |V|.
@@ -95,6 +95,7 @@ class HandoverScheme:
         self.method, self.problem = method, problem
         self.first = method.first.prepare(problem)
         self.then = ClustersScheme(method.then, problem)
+        self.kernel_width = min(0.5, 1 / np.sqrt(max(problem.attention.beta * float(np.linalg.norm(problem.attention.A, 2)), 1e-300)))
         self.report: dict[str, float] = {}
 
     def initial(self) -> State:
@@ -130,7 +131,7 @@ class HandoverScheme:
         return atoms._replace(arrays={**atoms.arrays, "handed_over": report})
 
     def gather(self, law: Measure) -> Gathered | None:
-        """Clusters of a law as atoms, or None if a hundredth of the mass lies outside arcs of the given width, or one cluster fills several of them."""
+        """Clusters of a law as atoms, or None if a hundredth of the mass lies outside arcs of the given width, or arcs lie within a kernel width."""
         angles = law.angles()
         order = np.argsort(angles, kind="stable")
         order = order[law.weights[order] > 0]
@@ -150,7 +151,7 @@ class HandoverScheme:
         seeds = np.array([angles[arc[0]] for arc in arcs])
         seeds = np.array([seed + weights[arc] @ offset(seed)[arc] / mass for seed, arc, mass in zip(seeds, arcs, masses, strict=True)])
         apart = np.diff(np.sort(seeds), append=seeds.min() + TWO_PI)
-        if len(arcs) > 1 and apart.min() < 3 * self.method.width:  # one cluster that needs two arcs is not narrow yet
+        if len(arcs) > 1 and apart.min() < max(3 * self.method.width, self.kernel_width):  # one cluster in several arcs, or one that is still forming
             return None
         change = self._change(seeds, masses, angles[~inside], weights[~inside])
         distances = np.array([offset(seed) for seed in seeds])  # (k, n)

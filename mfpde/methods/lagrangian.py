@@ -167,6 +167,7 @@ class LagrangianScheme:
         self.scaled_A = problem.attention.beta * problem.attention.A
         self.field = Field(problem.attention, method.tol)
         self.longest_step = max(problem.t_end, 1e-300)
+        self.unit = 1 / max(float(np.linalg.norm(problem.attention.V, 2)), 1e-300)  # of time: no rate of contraction or growth is much larger than |V|
         self.stages = Stages()
         self.steps = self.rejected = self.crossed = self.unresolved = 0
         self.most_nodes = 0
@@ -190,7 +191,7 @@ class LagrangianScheme:
             if not wanted.any():
                 break
             edges = np.sort(np.concatenate([edges, middles[wanted]]))
-        return self._state(0.0, np.inf, cells)
+        return self._state(0.0, 0.1 * self.unit, cells)
 
     def _initial_log_density(self, angles: np.ndarray) -> np.ndarray:
         with np.errstate(divide="ignore"):
@@ -249,7 +250,7 @@ class LagrangianScheme:
         log_importance = cells.log_density + np.log(self.width) + factor
         # what weighs less than tol neither limits the step nor, the less it weighs, needs its place as accurately
         heavy = log_importance > np.log(self.method.tol)
-        rate = max(float(np.abs(dL[heavy]).max(initial=0.0)), 1e-3 * float(np.linalg.norm(self.problem.attention.V, 2)), 1e-300)
+        rate = max(float(np.abs(dL[heavy]).max(initial=0.0)), 1e-3 / self.unit)
         size = min(state.step, self.LARGEST_STRETCH / rate, self.longest_step)
         slope = np.concatenate([v, dL, v_atoms])
         care = np.where(log_importance > self.cut, np.clip(np.exp(0.5 * log_importance), 1e-4, 1.0), 0.0)
@@ -265,7 +266,7 @@ class LagrangianScheme:
                 break
             self.rejected += 1
             size = 0.5 * size if overlap and excess <= 1 else next_step(size, excess)
-            if size < self.SMALLEST_STEP * max(self.problem.t_end, 1.0):
+            if size < self.SMALLEST_STEP * self.unit:
                 raise NumericalError(
                     f"The time step of the moving cells collapsed at t = {state.time:.6g}.\n"
                     f"  step = {size:.3g}, local error {excess:.3g} tol, narrowest cell {gaps.min():.3g}.\n  Take more cells, or raise tol."

@@ -68,6 +68,12 @@ def test_no_hand_over_while_the_law_is_spread():
     assert isinstance(run.final, type(mf.solve(problem, CELLS).final))
 
 
+def test_a_quadrature_of_few_points_is_no_set_of_clusters():
+    """Points of a smooth density are far apart compared with `width`, and heavy: they are not handed over as atoms."""
+    problem = mf.Problem(mf.Attention.identity(2, 20.0), mf.Circle(), mf.initial.fourier([0.005, 0.003j]), 0.5)
+    assert "hand-over at t" not in mf.solve(problem, Handover(CELLS)).stats
+
+
 def test_bad_questions_are_named():
     with pytest.raises(InputError, match="width"):
         Handover(CELLS, width=0.0)
