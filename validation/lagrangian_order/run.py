@@ -77,7 +77,9 @@ def growth(found: claims.Findings, quick: bool) -> None:
         problem, _ = mf.cases.growth(beta=beta, mode=k, t_end=2.0)
         run = mf.solve(problem, mf.Lagrangian(cells=16 * k, tol=1e-12), save_at=[0.5, 2.0])
         first, last = (abs(mf.diagnostics.fourier_moments(law, k)) for law in run.measures)
-        found.numbers[f"growth about uniform, beta={beta:g}: relative error"] = float(np.log(last / first) / 1.5 / exact.growth_rate(problem.attention, k).real - 1)
+        found.numbers[f"growth about uniform, beta={beta:g}: relative error"] = float(
+            np.log(last / first) / 1.5 / exact.growth_rate(problem.attention, k).real - 1
+        )
 
 
 def measure(quick: bool) -> claims.Findings:

@@ -1,4 +1,4 @@
-"""Merge times: atoms against quadrature and a closed form, moving cells against particles, the hand-over against moving cells, stability of the antipodal pair."""
+"""Merge times: atoms against exact times, moving cells against particles, the hand-over against moving cells, the antipodal pair against linear theory."""
 
 from __future__ import annotations
 
