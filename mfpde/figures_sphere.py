@@ -235,8 +235,8 @@ def _dots(axes: Axes, projection: Projection, measure: Measure, most: int, *, ov
     faint = float(np.clip(500 / len(shown), 0.35, 0.9))
     colour = "white" if over_density else PALETTE[0]
     count = f"{len(shown)} of {len(carried)} tokens" if len(shown) < len(carried) else f"{len(carried)} token{'s' if len(carried) > 1 else ''}"
-    edge = {"edgecolors": "black", "linewidths": 0.3} if over_density else {"linewidths": 0}
-    axes.scatter(*place.T, s=area, color=colour, alpha=faint, **edge)  # type: ignore[arg-type]
+    rim = 0.3 if over_density else 0.0
+    axes.scatter(place[:, 0], place[:, 1], s=area, color=colour, alpha=faint, edgecolors="black", linewidths=rim)
     axes.plot([], [], "o", color=colour, markeredgecolor="black" if over_density else colour, markeredgewidth=0.4, markersize=4, label=count)
 
 
@@ -255,7 +255,7 @@ def _limit(axes: Axes, projection: Projection, problem: Problem, *, over_density
         w = spectrum.left_basis[0]
         _great_circle(axes, projection, w / np.linalg.norm(w), "border of the two basins", "white" if over_density else GUIDE, (0, (1, 1.5)))
         place = projection.place(limit.points)
-        axes.scatter(*place.T, s=20 + 90 * limit.weights, marker="v", color=PALETTE[1], edgecolors="white", linewidths=0.5, zorder=5)
+        axes.scatter(place[:, 0], place[:, 1], s=20 + 90 * limit.weights, marker="v", color=PALETTE[1], edgecolors="white", linewidths=0.5, zorder=5)
         axes.plot([], [], "v", color=PALETTE[1], markersize=7, linestyle="none", label=r"$\pm v$ spanning $E$, area by the mass of the limit")
 
 

@@ -85,11 +85,11 @@ class FisherMixture(InitialLaw):
         return density
 
     def cell_masses(self, mesh: Mesh) -> np.ndarray:
-        """Exact to about 1e-15 for any sharpness (`mfpde.fisher`)."""
+        """Exact to about 1e-14 for any sharpness (`mfpde.fisher`)."""
         masses = self.weights @ [fisher_cells(mesh, e, k) if k > 0 else mesh.volumes / FOUR_PI for e, k in zip(self.centres, self.kappa, strict=True)]
-        if abs(masses.sum() - 1) > 1e-12 or masses.min() < -1e-15:
+        if abs(masses.sum() - 1) > 1e-12 or masses.min() < -1e-13:
             raise NumericalError(f"The cell masses of {self.name} sum to {masses.sum()!r}, the smallest is {masses.min():.3g}.\n  Please report the mixture.")
-        return np.maximum(masses, 0.0)  # empty cells may come out as -1e-17
+        return np.maximum(masses, 0.0)  # empty cells may come out as -1e-15
 
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
         bump = rng.choice(len(self.weights), n, p=self.weights)
