@@ -32,7 +32,8 @@ def write_whole(target: Path, write: Callable[[IO[bytes]], Any]) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     try:
-        with os.fdopen(handle, "wb") as file:
+        os.close(handle)
+        with open(name, "wb") as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())

@@ -118,7 +118,7 @@ class Config:
     @property
     def hash(self) -> str:
         """SHA-256 of the values."""
-        return hashlib.sha256(json.dumps(self.values, sort_keys=True).encode()).hexdigest()
+        return hash_of(self.values)
 
     def toml(self) -> str:
         """The values as a run file, which resolves to the same values."""
@@ -135,6 +135,11 @@ class Config:
 
     def __repr__(self) -> str:
         return self.show()
+
+
+def hash_of(values: dict[str, Any]) -> str:
+    """SHA-256 of nested values; the order of keys does not matter, every bit of a number does."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def resolve(source: str, overrides: Iterable[str] = ()) -> Config:

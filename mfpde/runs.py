@@ -34,7 +34,7 @@ from mfpde import figures
 from mfpde.archive import write_text
 from mfpde.checkpoint import Checkpoints
 from mfpde.comparison import Comparison, find_limit, measure_distances
-from mfpde.config import Config, resolve
+from mfpde.config import Config, hash_of, resolve
 from mfpde.errors import InputError, NumericalError, unknown_name
 from mfpde.export import distances_csv, observables_csv, save_netcdf
 from mfpde.interruption import Interrupted, asked, polite
@@ -43,6 +43,7 @@ from mfpde.methods.base import Method, Scheme, State
 from mfpde.model import Problem
 from mfpde.progress import Report
 from mfpde.provenance import provenance
+from mfpde.runfile import read_toml
 from mfpde.solver import Run, march
 from mfpde.summary import draw, summary
 from mfpde.trajectory import Trajectory, load
@@ -179,12 +180,10 @@ class RunFolder:
 
     def config(self) -> Config:
         """The configuration, which must be the one the run began with."""
-        config = resolve(str(self.path / "run.toml"))
-        if config.hash != self.record["hash"]:
-            raise InputError(
-                f"{self.path / 'run.toml'} is not the configuration this run began with.\n  Run the changed file anew: mfpde run {self.path / 'run.toml'}"
-            )
-        return config
+        source = self.path / "run.toml"
+        if hash_of(read_toml(source)) != self.record["hash"]:
+            raise InputError(f"{source} is not the configuration this run began with.\n  Run the changed file anew: mfpde run {source}")
+        return resolve(str(source))
 
     def note(self, **changes: Any) -> None:
         """Update the record, in memory and on disk."""
@@ -267,6 +266,9 @@ def resume(folder: RunFolder, plan: Plan, *, report: Report) -> tuple[Comparison
     """Go on with an unfinished run: finished methods are read, the others continue from their last checkpoint, bit for bit."""
     if folder.record["state"] == "failed":
         raise InputError(f"This run failed, and would fail again.\n  {folder.record['message']}\n  Change it: mfpde run {folder.path / 'run.toml'} key=value")
+    if plan.config.hash != folder.record["hash"]:
+        began, now = folder.record["versions"]["mfpde"], provenance()["versions"]["mfpde"]
+        raise InputError(f"This version of the package knows other parameters than the one that began the run.\n  Then {began}, now {now}.\n  Run it anew.")
     return work(folder, plan, report=report)
 
 

@@ -97,22 +97,33 @@ def march(run: Run, *, report: Callable[[float, State], None], checkpoints: Chec
     observed = kept.observed if kept else {name: [] for name in observers}
 
     def record(before: State, after: State) -> None:
-        """Save the output times that this step has reached."""
+        """Save the output times that this step has reached; when there are many, a checkpoint in between repeats the step."""
+        first = len(measures)
         while len(measures) < len(times) and times[len(measures)] <= after.time:
             time = times[len(measures)]
             measure = scheme.measure(before, after, time)
             for name, observer in observers.items():
                 observed[name].append(observer(measure, problem))
             measures.append(measure)
+            if first + 1 < len(measures) < len(times):
+                report(time, after)
+                keep_if_due(before, statistics_before)
 
-    def statistics() -> dict[str, Any]:
-        so_far = {"seconds": clock.perf_counter() - started, **scheme.statistics()}
+    def keep_if_due(state: State, so_far: dict[str, Any]) -> None:
+        if keeper and (keeper.due() or asked()):
+            keeper.keep(Moment(state, measures, observed, statistics(so_far)))
+            if asked() and len(measures) < len(times):
+                raise Interrupted(f"stopped at t = {state.time:.6g} of {problem.t_end:g}")
+
+    def statistics(of_scheme: dict[str, Any]) -> dict[str, Any]:
+        so_far = {"seconds": clock.perf_counter() - started, **of_scheme}
         return total_statistics(kept.statistics, so_far) if kept else so_far
 
     def finish(status: str, message: str) -> Trajectory:
         trajectory = Trajectory(problem=problem, method=run.method, measures=measures, observed=observed)
-        return trajectory._finish(times[: len(measures)], status, message, statistics())
+        return trajectory._finish(times[: len(measures)], status, message, statistics(scheme.statistics()))
 
+    statistics_before = scheme.statistics()  # at the beginning of the step
     try:
         if kept:
             state = kept.state
@@ -120,16 +131,14 @@ def march(run: Run, *, report: Callable[[float, State], None], checkpoints: Chec
             state = run.start or scheme.initial()
             record(state, state)
         while len(measures) < len(times):
+            statistics_before = scheme.statistics()
             after = scheme.advance(state)
             if not after.time > state.time:
                 raise NumericalError(f"Time stands still at t = {state.time!r}: the step {after.time - state.time:.3g} is below its round-off.")
             record(state, after)
             state = after
             report(min(state.time, problem.t_end), state)
-            if keeper and (keeper.due() or asked()):
-                keeper.keep(Moment(state, measures, observed, statistics()))
-                if asked() and len(measures) < len(times):
-                    raise Interrupted(f"stopped at t = {state.time:.6g} of {problem.t_end:g}")
+            keep_if_due(state, scheme.statistics())
     except NumericalError as error:
         error.trajectory = finish("failed", str(error))
         raise
