@@ -18,7 +18,8 @@ from mfpde.compiled import as_float_array, compiled, parallel_range
 EPS = 2.0**-53
 SERIAL_PAIRS = 200_000  # below this a parallel region costs more than it saves
 PLAIN_SCORES = 4.0  # up to this |beta A x| a plain dot product errs by at most 2 * 4 * 4 EPS
-REACH = 9e-15  # relative error of Z beyond its conditioning, absolute error of m: 32 EPS for scores, 16 for exp, 16 for the quotient
+REACH = 9e-15  # relative error of Z beyond its conditioning, absolute error of m: 32 EPS for scores, 16 for exp, 16 for the quotient;
+# the logarithm of a weight w adds EPS |log w/w_max|
 
 
 @compiled(inline="always")
@@ -149,15 +150,24 @@ class Direct:
         self.sources = as_float_array(sources)
         self.queries = scaled_queries(attention.beta, as_float_array(attention.A), as_float_array(targets))
 
-    def evaluate(self, weights: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """`(log Z (r,), m (r, d), error (r,))` at the targets `rows`; the error is round-off, `REACH`."""
-        high, low = (as_float_array(q[rows]) for q in self.queries)
+    def _carried(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """Sources with mass, the logarithms of their weights relative to the largest, and the logarithm of that."""
         carried = weights > 0
-        y, w = self.sources[carried], weights[carried]
+        w = weights[carried]
+        largest = w.max()
+        with np.errstate(under="ignore"):
+            ratio = w / largest  # equal weights have the logarithm 0, without a rounding error
+        log_w = np.where(ratio > 1e-290, np.log(np.maximum(ratio, 1e-290)), np.log(w) - np.log(largest))
+        return self.sources[carried], log_w, float(np.log(largest))
+
+    def evaluate(self, weights: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """`(log Z (r,), m (r, d), error (r,))` at the targets `rows`; the error is round-off, of the logarithms of the weights too."""
+        high, low = (as_float_array(q[rows]) for q in self.queries)
+        y, log_w, scale = self._carried(weights)
         log_z, mean = np.empty(len(high)), np.empty_like(high)
         kernel = _attend_serial if len(high) * len(y) < SERIAL_PAIRS else _attend_parallel
-        kernel(high, low, y, np.log(w), log_z, mean)
-        return log_z, mean, np.full(len(high), REACH)
+        kernel(high, low, y, log_w, log_z, mean)
+        return log_z + scale, mean, np.full(len(high), REACH - EPS * log_w.min())
 
     def moments(self, weights: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """`(log Z (r,), m (r, d), covariance (r, d, d), error (r,))`: also the attention covariance E[(y - m)(y - m)^T].
@@ -166,9 +176,8 @@ class Direct:
         """
         log_z, mean, error = self.evaluate(weights, rows)
         high, low = (as_float_array(q[rows]) for q in self.queries)
-        carried = weights > 0
-        y, w = self.sources[carried], weights[carried]
+        y, log_w, scale = self._carried(weights)
         covariance = np.empty((len(high), high.shape[1], high.shape[1]))
         kernel = _spread_serial if len(high) * len(y) < SERIAL_PAIRS else _spread_parallel
-        kernel(high, low, y, np.log(w), log_z, mean, covariance)
+        kernel(high, low, y, log_w, log_z - scale, mean, covariance)
         return log_z, mean, covariance, error

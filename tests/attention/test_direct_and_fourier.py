@@ -197,7 +197,12 @@ def test_bad_weights_are_named(weights):
 
 @pytest.mark.parametrize(
     ("change", "fact"),
-    [({"tol": 1e-15}, "out of reach"), ({"tol": np.nan}, "out of reach"), ({"method": "ftt"}, "Did you mean 'fft'"), ({"targets": [[2.0, 0.0]]}, "does not lie on")],
+    [
+        ({"tol": 1e-15}, "out of reach"),
+        ({"tol": np.nan}, "out of reach"),
+        ({"method": "ftt"}, "Did you mean 'fft'"),
+        ({"targets": [[2.0, 0.0]]}, "does not lie on"),
+    ],
 )
 def test_bad_plans_are_named(change, fact):
     with pytest.raises(mf.InputError, match=fact):

@@ -77,7 +77,10 @@ def zero_temperature(quick: bool) -> dict[str, float]:
     found = {}
     sizes = [512, 1024] if quick else [512, 1024, 2048]
     general = mf.Attention([[1.3, 0.2], [-0.1, 0.7]], np.eye(2), [[1.0, 0.4], [0.1, 0.5]], np.inf)
-    problems = {"symmetric": mf.cases.zero_temperature(t_end=1.5)[0], "general A, non-normal": mf.Problem(general, CIRCLE, mf.initial.fourier([0.1, 0.1j]), 1.5)}
+    problems = {
+        "symmetric": mf.cases.zero_temperature(t_end=1.5)[0],
+        "general A, non-normal": mf.Problem(general, CIRCLE, mf.initial.fourier([0.1, 0.1j]), 1.5),
+    }
     for name, problem in problems.items():
         errors = []
         for cells in sizes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import tracemalloc
+from functools import partial
 
 import numpy as np
 
@@ -62,7 +63,7 @@ def measure(quick: bool) -> dict[str, float]:
         times = {}
         for method in ("fft", "direct"):
             operator = mf.attention.plan(attention, CIRCLE, mesh, method=method)
-            times[method] = seconds(lambda operator=operator: operator.evaluate(weights), 3)
+            times[method] = seconds(partial(operator.evaluate, weights), 3)
         print(f"N = {cells:6d}: attention by FFT {times['fft'] * 1e3:8.3f} ms, direct {times['direct'] * 1e3:8.3f} ms")
         found[f"direct / FFT attention, N={cells}"] = times["direct"] / times["fft"]
     small, large = peak_memory(8192), peak_memory(65536)
