@@ -66,6 +66,7 @@ BY_METHOD = {
     "Particles": ("dormand1980family",),
     "Lagrangian": ("dormand1980family",),
     "Clusters": ("dormand1980family",),
+    "Handover": ("dormand1980family",),
     "ZeroTemperature": (COLD,),
     "FiPyUpwind": ("guyer2009fipy",),
 }

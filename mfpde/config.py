@@ -50,7 +50,7 @@ from mfpde.runfile import NAME, leaves, parse, read_toml, tables, to_toml
 from mfpde.weights import matrix, read_weights
 
 GEOMETRIES: dict[str, type[Geometry]] = {kind.__name__.lower(): kind for kind in Geometry.__subclasses__()}
-METHODS = ("FiniteVolume", "Particles", "Lagrangian", "ZeroTemperature", "Clusters", "FiPyUpwind")
+METHODS = ("FiniteVolume", "Particles", "Lagrangian", "ZeroTemperature", "Clusters", "Handover", "FiPyUpwind")
 LAWS = ("uniform", "von_mises_mixture", "fisher_mixture", "poisson", "fourier", "atoms")
 OBSERVABLES = ("order_parameter", "energy", "log_energy", "entropy", "cluster_count", "dissipation", "distance_to_dominant_space", "distance_to_value_space")
 OF_CASE = "case"  # methods.NAME.method = "case": the method that comes with the case
@@ -370,9 +370,11 @@ def _resolve_methods(given: dict[str, Any], values: dict[str, Any], origins: dic
             origins.setdefault(f"{where}.{key}", "default")
 
 
-def _as_table(method: Method) -> dict[str, Any]:
-    fields = {field.name: getattr(method, field.name) for field in dataclasses.fields(method)}  # type: ignore[arg-type]
-    return {"method": type(method).__name__, **{name: value for name, value in fields.items() if value is not None}}
+def _as_table(method: Any) -> dict[str, Any]:
+    """The table that describes a method; methods inside it are tables in the table."""
+    fields = {field.name: getattr(method, field.name) for field in dataclasses.fields(method)}
+    plain = {name: _as_table(value) if dataclasses.is_dataclass(value) else value for name, value in fields.items()}
+    return {"method": type(method).__name__, **{name: value for name, value in plain.items() if value is not None}}
 
 
 def _method(where: str, table: dict[str, Any], of_case: Method) -> Method:
@@ -388,7 +390,15 @@ def _method(where: str, table: dict[str, Any], of_case: Method) -> Method:
     fields = {field.name: field for field in dataclasses.fields(template)}
     only_known(f"{template.__name__} ({where})", given, fields)
     for key, value in given.items():
-        given[key] = _typed(f"{where}.{key}", value, str(fields[key].type))
+        inner = fields[key].default_factory
+        if inner is not dataclasses.MISSING:  # a method inside the method
+            if not isinstance(value, dict):
+                raise InputError(f"{where}.{key} is a table that describes a method.\n  {where}.{key} = {value!r}")
+            default = _as_table(inner())
+            same = value.get("method", default["method"]) == default["method"]
+            given[key] = _method(f"{where}.{key}", {**default, **value} if same else value, of_case)
+        else:
+            given[key] = _typed(f"{where}.{key}", value, str(fields[key].type))
     return dataclasses.replace(of_case, **given) if kind == OF_CASE else template(**given)  # type: ignore[type-var]
 
 

@@ -24,9 +24,7 @@ import mfpde as mf
 from mfpde.cli import app
 
 needs_plotly = pytest.mark.skipif(importlib.util.find_spec("plotly") is None, reason='the extra "report" (plotly) is not installed')
-needs_browser = pytest.mark.skipif(
-    shutil.which("chromium") is None or shutil.which("chromedriver") is None, reason="Chromium and its driver are not installed"
-)
+needs_browser = pytest.mark.skipif(shutil.which("chromium") is None or shutil.which("chromedriver") is None, reason="Chromium and its driver are not installed")
 ARTIFACTS = Path(os.environ.get("MFPDE_ARTIFACTS", "build/artifacts"))  # screenshots, to be looked at
 FLAGS = [
     "--headless", "--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -127,7 +125,9 @@ def test_the_page_lives_in_a_browser(which, folders, browser):
     page = folders / which / "report.html"
     assert not re.search(r"<(script|link|img)[^>]+(src|href)=[\"']http", page.read_text())  # nothing is fetched
     browser.call("POST", "/url", {"url": page.as_uri()})
-    browser.wait("return window.Plotly && document.querySelectorAll('.js-plotly-plot .main-svg').length > 0 && document.querySelector('.slider-grip-rect') != null")
+    browser.wait(
+        "return window.Plotly && document.querySelectorAll('.js-plotly-plot .main-svg').length > 0 && document.querySelector('.slider-grip-rect') != null"
+    )
     field = "y" if which == "circle" else "intensity"
     values = f"JSON.stringify(document.getElementById('law').data[0].{field})"
     label = "document.querySelector('.slider-label').textContent"
@@ -206,7 +206,8 @@ def test_wrong_films_are_named(folders):
 
 
 needs_xarray = pytest.mark.skipif(
-    any(importlib.util.find_spec(package) is None for package in ("xarray", "h5netcdf", "h5py")), reason='the extra "io" (xarray, h5netcdf, h5py) is not installed'
+    any(importlib.util.find_spec(package) is None for package in ("xarray", "h5netcdf", "h5py")),
+    reason='the extra "io" (xarray, h5netcdf, h5py) is not installed',
 )
 
 

@@ -99,7 +99,21 @@ def test_origins_are_shown(tmp_path):
     assert "FiniteVolume(cells=1024" in shown
 
 
-@pytest.mark.parametrize("values", [SMALL, ["zero_temperature"], ["gallery", "spectrum=repelling", "output.times=[0.0, 1e-3, 0.1]"]])
+def test_methods_inside_methods():
+    words = ["methods.pde.method=Handover", "methods.pde.first.cells=64", "methods.pde.width=1e-4"]
+    config = resolve("two_clusters", words)
+    assert config.methods()["pde"] == mf.Handover(mf.Lagrangian(cells=64), width=1e-4)
+    assert config.origins["methods.pde.first.cells"] == "command line"
+    first = resolve("two_clusters", [*words[:1], "methods.pde.first.method=FiniteVolume", "methods.pde.first.cells=32"]).methods()["pde"].first
+    assert first == mf.FiniteVolume(cells=32)
+    for word in ("methods.pde.first.cels=3", "methods.pde.first=3", "methods.pde.then.method=Particles"):
+        with pytest.raises(mf.InputError):
+            resolve("two_clusters", [words[0], word])
+
+
+@pytest.mark.parametrize(
+    "values", [["two_clusters", "methods.pde.method=Handover"], SMALL, ["zero_temperature"], ["gallery", "spectrum=repelling", "output.times=[0.0, 1e-3, 0.1]"]]
+)
 def test_a_resolved_file_resolves_to_itself(values, tmp_path):
     config = resolve(values[0], values[1:])
     (tmp_path / "again.toml").write_text(config.toml())

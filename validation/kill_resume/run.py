@@ -1,6 +1,6 @@
 """Runs killed with SIGKILL at random moments and resumed, until they finish: are they the uninterrupted ones, bit for bit?
 
-    python validation/kill_resume/run.py [--quick] [--runs N] [--only METHOD]
+    python validation/kill_resume/run.py [--quick] [-o FILE]
 
 One process imports the package and forks a child for every attempt, so that an attempt costs a second and kills fall everywhere: in the middle
 of a step, between the laws and the checkpoint that counts on them, between two renames. A second campaign kills whole command lines
@@ -9,7 +9,6 @@ of a step, between the laws and the checkpoint that counts on them, between two 
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
@@ -20,10 +19,13 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-HERE = Path(__file__).parent
+from mfpde import claims
+
+SEED = 0
 BASE = """
 t_end = {t_end}
 [attention]
@@ -39,6 +41,7 @@ times = 23
 checkpoint_every = {every}
 """
 SMOOTH = 'law = "von_mises_mixture"\nangles = [0.5, 2.5]\nkappa = [6.0, 2.0]'
+NARROW = 'law = "von_mises_mixture"\nangles = [0.0, 2.0]\nkappa = 40.0'
 POINTS = [[float(np.cos(a)), float(np.sin(a))] for a in (0.1, 1.3, 2.9, 4.6)]
 ATOMS = f'law = "atoms"\npoints = {POINTS}\nweights = [0.3, 0.3, 0.25, 0.15]'
 METHODS = {
@@ -47,6 +50,9 @@ METHODS = {
     "ZeroTemperature": dict(t_end=2.0, initial=SMOOTH, method='method = "ZeroTemperature"\nnodes = 400', every=0.02),
     "Lagrangian": dict(t_end=2.0, initial=SMOOTH, method='method = "Lagrangian"\ncells = 64', every=0.05),
     "Clusters": dict(t_end=20.0, initial=ATOMS, method='method = "Clusters"', every=0.01),
+    "Handover": dict(
+        t_end=60.0, initial=NARROW, method='method = "Handover"\nwidth = 1e-2\nfirst = { method = "Lagrangian", cells = 32, tol = 1e-7 }', every=0.02
+    ),
 }
 
 
@@ -95,6 +101,11 @@ def attempt(work: Callable[[], int], patience: float | None) -> int | None:
         time.sleep(0.002)
 
 
+def total_steps(statistics: dict[str, float]) -> float:
+    """Steps of all phases: a hand-over counts those of its first method under that name once it is over."""
+    return sum(value for name, value in statistics.items() if name.removeprefix("first: ") == "steps")
+
+
 def same(one: Path, other: Path) -> list[str]:
     """What differs between two finished runs, the seconds they took left out."""
     differences = []
@@ -109,7 +120,7 @@ def same(one: Path, other: Path) -> list[str]:
                 differences += [f"{name}: {key}" for key in x.files if key in y.files and key != "meta" and x[key].tobytes() != y[key].tobytes()]
                 if not (np.diff(x["times"]) > 0).all():
                     differences.append("output times are not increasing")
-                steps = [json.loads(str(z["meta"]))["stats"].get("steps") for z in (x, y)]
+                steps = [total_steps(json.loads(str(z["meta"]))["stats"]) for z in (x, y)]
                 if steps[0] != steps[1]:
                     differences.append(f"steps {steps}")
         elif a.exists() and a.read_bytes() != b.read_bytes():
@@ -117,7 +128,17 @@ def same(one: Path, other: Path) -> list[str]:
     return differences
 
 
-def campaign(name: str, runs: int, rng: random.Random, home: Path, *, whole_commands: bool) -> dict[str, object]:
+class Campaign(NamedTuple):
+    """What came of the runs of one method."""
+
+    runs: int
+    kills: int
+    continued: int
+    seconds: float
+    wrong: list[str]
+
+
+def campaign(name: str, runs: int, rng: random.Random, home: Path, *, whole_commands: bool) -> Campaign:
     """`runs` runs of a method, each killed until it happens to finish within its random time."""
     file = home / f"{name}.toml"
     file.write_text(BASE.format(**METHODS[name]))
@@ -145,33 +166,29 @@ def campaign(name: str, runs: int, rng: random.Random, home: Path, *, whole_comm
                 break
             kills += 1
         wrong += [f"run {number}: exit code {code}"] if code != 0 else [f"run {number}: {difference}" for difference in same(reference, folder)]
-    return {"runs": runs, "kills": kills, "continued from a checkpoint": from_checkpoint, "seconds of a whole run": round(length, 2), "wrong": wrong}
+    return Campaign(runs, kills, from_checkpoint, round(length, 2), wrong)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--runs", type=int, default=20)
-    parser.add_argument("--only")
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
+def measure(quick: bool) -> claims.Findings:
     os.environ.setdefault("NUMBA_THREADING_LAYER", "workqueue")  # survives a fork, which OpenMP does not
     import mfpde.cli
     import mfpde.runs  # noqa: F401  loaded once, before the children fork
 
-    print(f"seed {options.seed}", flush=True)
-    bad = 0
+    found = claims.Findings(seeds=[SEED])
+    rows: list[list[object]] = [["method", "what is killed", "runs", "kills", "continued from a checkpoint", "seconds of a whole run", "differences"]]
     with tempfile.TemporaryDirectory() as home:
         for name in METHODS:
-            if options.only in (None, name):
-                for whole_commands, runs in ((False, 2 if options.quick else options.runs), (True, 0 if options.quick else 2)):
-                    if runs:
-                        result = campaign(name, runs, random.Random(f"{name} {options.seed}"), Path(home), whole_commands=whole_commands)
-                        bad += len(result["wrong"])  # type: ignore[arg-type]
-                        print(name, "command lines" if whole_commands else "runs", json.dumps(result), flush=True)
-    print("every resumed run equals the uninterrupted one bit for bit" if not bad else f"{bad} differences")
-    return int(bad > 0)
+            for kind, runs in (("a call of solve", 2 if quick else 20), ("a command line", 0 if quick else 2)):
+                if runs:
+                    result = campaign(name, runs, random.Random(f"{name} {SEED}"), Path(home), whole_commands=kind == "a command line")
+                    rows.append([name, kind, result.runs, result.kills, result.continued, result.seconds, len(result.wrong)])
+                    print(*rows[-1], *result.wrong, flush=True)
+                    found.numbers[f"differences from the uninterrupted run, {name}, {kind}"] = len(result.wrong)
+                    if not quick:
+                        found.numbers[f"kills, {name}, {kind}"] = result.kills
+    found.tables["Killed and continued"] = rows
+    return found
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(claims.run(__file__, measure, __doc__ or ""))
