@@ -16,7 +16,10 @@ from mfpde.cases_sphere import sphere_concentration, sphere_great_circle, sphere
 from mfpde.errors import InputError, unknown_name
 from mfpde.geometry import Circle
 from mfpde.methods.base import Method
+from mfpde.methods.clusters import Clusters
 from mfpde.methods.finite_volume import FiniteVolume
+from mfpde.methods.handover import Handover
+from mfpde.methods.lagrangian import Lagrangian
 from mfpde.model import Attention, Problem
 
 Case = tuple[Problem, Method]
@@ -108,6 +111,41 @@ def gallery(*, spectrum: str = "complex", beta: float = 20.0, t_end: float = 10.
     A, V = SPECTRA[spectrum]
     law = initial.fourier([0.15 * np.exp(1j), 0.125j, 0.1 * np.exp(-0.4j)])
     return Problem(Attention(A, I, V, beta), Circle(), law, t_end), FiniteVolume(cells=cells, order=order)
+
+
+ASYMMETRIC = [0.15 * np.exp(1j), 0.125j, 0.1 * np.exp(-0.4j)]  # moments of (1 + .3 cos(x-1) + .25 sin 2x + .2 cos(3x+.4)) / 2 pi
+
+
+def merge_time(*, beta: float = 100.0, distance: float = 2.5, mass: float = 0.6, t_end: float = 1e300) -> Case:
+    """Two atoms that merge after a time like e^{beta (1 - cos distance)}, found as ln t."""
+    law = initial.atoms(Circle().points([0.0, distance]), [mass, 1 - mass])
+    return Problem(Attention.identity(2, beta), Circle(), law, t_end), Clusters()
+
+
+def staircase(*, beta: float = 20.0, amplitude: float = 0.01, cells: int = 256, log_t_end: float = 45.0) -> Case:
+    """A whole life: waves on the uniform law, clusters, plateaus of the energy over logarithmic time, the last merger."""
+    phases = np.array([0.3, 1.1, 2.9, 4.0, 0.7, 5.2, 2.2, 1.9])
+    law = initial.fourier(0.5 * amplitude * np.exp(1j * phases))
+    return Problem(Attention.identity(2, beta), Circle(), law, float(np.exp(log_t_end))), Handover(Lagrangian(cells=cells, tol=1e-9))
+
+
+def departure_log(*, beta: float = 100.0, t_end: float = 12.0, cells: int = 256) -> Case:
+    """The top of VA is e1, that of V is e2: clusters form at +-e1 and leave for +-e2 after a time like 1.5 log beta."""
+    attention = Attention(np.diag([4.0, 1.0]), I, np.diag([1.0, 2.0]), beta)
+    return Problem(attention, Circle(), initial.fourier(ASYMMETRIC), t_end), Lagrangian(cells=cells, tol=1e-8)
+
+
+def departure_linear(*, beta: float = 60.0, angle: float = 20.0, t_end: float = 10.0, cells: int = 256) -> Case:
+    """Clusters at +-e1 that look `angle` degrees away hold for a time proportional to beta: V = diag(1, .5) A^T, A a rotation."""
+    turn = rotation(np.deg2rad(angle))
+    problem = Problem(Attention(turn, I, np.diag([1.0, 0.5]) @ turn.T, beta), Circle(), initial.uniform(Circle()), t_end)
+    return problem, Lagrangian(cells=cells, tol=1e-8)
+
+
+def terminal(*, spectrum: str = "complex", beta: float = 20.0, t_end: float = 30.0, cells: int = 256) -> Case:
+    """The gallery of spectra by moving cells, until clusters are points: attracting, antipodal, misaligned, repelling or complex."""
+    problem, _ = gallery(spectrum=spectrum, beta=beta, t_end=t_end)
+    return problem, Lagrangian(cells=cells, tol=1e-8)
 
 
 def names() -> dict[str, Callable[..., Case]]:

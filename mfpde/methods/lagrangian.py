@@ -23,7 +23,7 @@ from mfpde.initial import CircleLaw
 from mfpde.methods.base import State
 from mfpde.methods.cell_measure import CellMeasure
 from mfpde.methods.importance import log_attention_received
-from mfpde.methods.moving_cells import FAINTEST, TWO_PI, Cells, condensed, density, divided, end_masses, mass_before, quadrature, without
+from mfpde.methods.moving_cells import FAINTEST, TWO_PI, Cells, condensed, density, divided, end_masses, mass_before, node_density, quadrature, without
 from mfpde.model import Attention, Problem
 from mfpde.stages import Stages
 from mfpde.stepping import dormand_prince, next_step
@@ -253,7 +253,7 @@ class LagrangianScheme:
         rate = max(float(np.abs(dL[heavy]).max(initial=0.0)), 1e-3 / self.unit)
         size = min(state.step, self.LARGEST_STRETCH / rate, self.longest_step)
         slope = np.concatenate([v, dL, v_atoms])
-        care = np.where(log_importance > self.cut, np.clip(np.exp(0.5 * log_importance), 1e-4, 1.0), 0.0)
+        care = np.where(log_importance > self.cut, np.maximum(np.exp(np.minimum(0.5 * log_importance, 0.0)), 1e-4), 0.0)
         # an error of L shifts mass inside a cell only: it counts with the width of a cell
         scale = np.concatenate([care, self.width * care, np.ones(len(v_atoms))]) / self.method.tol
         while True:
@@ -322,7 +322,8 @@ class LagrangianScheme:
         steep = np.abs(np.roll(visible, -1) - visible) > self.steepest
         log_importance = L + factor + np.log(self.width)
         matters = np.maximum(log_importance, np.roll(log_importance, -1)) > self.cut
-        density, right = np.exp(L), np.roll(np.exp(L), -1)
+        density = node_density(cells)
+        right = np.roll(density, -1)
         promised = h / 6 * (density + right + 4 * np.sqrt(density * right))
         dip = matters & (promised > 1.35 * cells.masses)
         divisible = h > max(self.method.atom_width / 8, 1e-13)
@@ -342,7 +343,7 @@ class LagrangianScheme:
         fit = (cells.masses > 0) & (np.roll(cells.masses, 1) > 0) & (h + before < 0.5 * self.widest) & (h < 2.5 * before) & (before < 2.5 * h)
         fit &= (np.abs(right - L) + np.abs(L - left) < 0.45 * self.steepest) & (bend < 0.07 * self.steepest)
         # the cubic of the united cell must give back the masses of the two: otherwise unions, not divisions, set the error
-        rho, left_mass = np.exp(cells.log_density), np.roll(cells.masses, 1)
+        rho, left_mass = node_density(cells), np.roll(cells.masses, 1)
         H, M, u = h + before, cells.masses + left_mass, before / (h + before)
         recovered = M * (3 - 2 * u) * u * u + H * (np.roll(rho, 1) * u * (1 - u) ** 2 - np.roll(rho, -1) * u * u * (1 - u))
         faithful = np.abs(recovered - left_mass) <= self.FIDELITY * self.steepest**3 * M

@@ -39,9 +39,14 @@ class Cells(NamedTuple):
         return np.diff(self.nodes, append=self.nodes[:1] + TWO_PI)
 
 
+def node_density(cells: Cells) -> np.ndarray:
+    """Density at the nodes, at most e^690: in voids that nobody resolves L may run away, and there the mass of the cell limits its use."""
+    return np.exp(np.minimum(cells.log_density, 690.0))
+
+
 def end_masses(cells: Cells) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """`(a, b, limited)`: Simpson weights `h rho / 6` of the two ends of every cell, and where they were scaled down to nine tenths of its mass."""
-    density = np.exp(cells.log_density)
+    density = node_density(cells)
     a = cells.widths * density / 6
     b = cells.widths * np.roll(density, -1) / 6
     limit = 0.9 * cells.masses
@@ -81,7 +86,7 @@ def _inside(cells: Cells, angles: np.ndarray) -> tuple[np.ndarray, np.ndarray, n
 
 def mass_before(cells: Cells, cell: np.ndarray, share: np.ndarray) -> np.ndarray:
     """Mass of a cell between its first node and the place `share` in it, by the cubic of its distribution function; a line where that is not monotone."""
-    density, width, mass = np.exp(cells.log_density), cells.widths, cells.masses[cell]
+    density, width, mass = node_density(cells), cells.widths, cells.masses[cell]
     a, b = density[cell] * width[cell], np.roll(density, -1)[cell] * width[cell]
     u = share
     cubic = mass * (3 - 2 * u) * u * u + a * u * (1 - u) ** 2 - b * u * u * (1 - u)
@@ -116,7 +121,7 @@ def density(cells: Cells, angles: np.ndarray) -> np.ndarray:
     cell, share, _ = _inside(cells, theta.ravel())
     stencil = Stencil.around(cells, cell)
     place = cells.nodes[cell] + share * cells.widths[cell]
-    value = np.where(cells.masses[cell] > 0, np.exp(stencil.log_density_at(place)), 0.0)
+    value = np.where(cells.masses[cell] > 0, np.exp(np.minimum(stencil.log_density_at(place), 690.0)), 0.0)
     return value.reshape(theta.shape)
 
 
