@@ -65,9 +65,8 @@ def local_coordinates(arcs, points):
     """Fill `along`, `across`, `position` and `radius`; the coordinates in double-double arithmetic."""
     for b in range(arcs.middle.size):
         cx, cy = arcs.centre[b]
-        a, e = two_product(cx, cx)
-        d, f = two_product(cy, cy)
-        excess = ((a - 1.0) + d) + e + f  # |c|^2 - 1, a few eps
+        s, low = dot(cx, cy, cx, cy)
+        excess = (s - 1.0) + low  # |c|^2 - 1, a few eps
         radius = 0.0
         for i in range(arcs.start[b], arcs.start[b + 1]):
             dx, lx = two_sum(points[i, 0], -cx)

@@ -176,6 +176,32 @@ def test_covariance(state):
             assert strength * np.abs(covariance[i] - exact_covariance).max() <= tol * (1 + strength * np.trace(exact_covariance))
 
 
+def test_sources_lighter_than_the_rounding_of_the_mean_are_not_dropped():
+    """A bump so sharp that it is balanced against the kernel: in its tail the winning source of an arc has e^-80 of the arc's mass."""
+    theta = 2 * np.pi * np.arange(300) / 300
+    x = CIRCLE.points(theta)
+    for sharpness in np.linspace(2e4, 6e4, 9):
+        w = np.exp(-np.minimum(sharpness * (1 - np.cos(theta - 4.05)), 700))
+        attention = mf.Attention.identity(2, 6350.0)
+        _, mean, error = Blocks(attention, x, x, 1e-10).evaluate(w)
+        expected = Direct(attention, x, x).evaluate(w, np.arange(300))[1]
+        assert (np.abs(mean - expected).max(axis=1) <= error + 1e-14).all()
+
+
+def test_the_tilt_is_not_limited_by_the_rounding_of_coordinates():
+    """Two neighbours at the end of an arc, seen sideways at beta |A| = 1e7: log Z is near 0, so its conditioning hides nothing."""
+    rng = np.random.default_rng(8)
+    attention = mf.Attention(10 * EYE, EYE, EYE, 1e6)
+    w = np.array([1e-200, 1.0, 1.0])
+    for _ in range(10):
+        start = rng.uniform(0.2, 1.2)
+        y, x = CIRCLE.points(start + np.array([-3.5e-4, 0.0, 1e-10])), CIRCLE.points([start + np.pi / 2 + 1e-7 * rng.normal()])
+        log_z, _, error = Blocks(attention, y, x, 1e-12).evaluate(w)
+        exact_z, _, _ = exact(attention, y, w, x[0])
+        assert error[0] < 1e-13
+        assert abs(log_z[0] - exact_z) <= error[0] + 8 * EPS * abs(exact_z)
+
+
 def test_results_do_not_depend_on_threads_or_repetition():
     rng = np.random.default_rng(4)
     y = CIRCLE.points(rng.uniform(0, 7, 110_000))
