@@ -213,7 +213,8 @@ def sphere_traces(trajectories: dict[str, Trajectory], k: int) -> list[dict[str,
                 "k": hull[:, 2],
                 "intensity": measure.density(),
             }
-            look = {"colorscale": "Viridis", "cmin": 0, "colorbar": {"title": {"text": "density"}}, "lighting": {"ambient": 1.0, "diffuse": 0.0, "specular": 0.0}}
+            light = {"ambient": 1.0, "diffuse": 0.0, "specular": 0.0}  # colours alone tell the density
+            look = {"colorscale": "Viridis", "cmin": 0, "colorbar": {"title": {"text": "density"}}, "lighting": light}
             traces.append({**surface, **look})
         elif measure.mesh is None:
             few = np.unique(np.linspace(0, len(measure) - 1, min(len(measure), MOST_TOKENS)).astype(int))
