@@ -122,7 +122,8 @@ def plan(
         The promise at every target: relative error of Z (down to its conditioning, 8 eps |log Z|), absolute error of m.
         From 1e-14 to 0.1.
     method : str
-        "auto", "direct", and on the circle "fft", "blocks", on the sphere "harmonics", "tree". `auto` ends in a tier that always succeeds; the others use that tier alone and raise `ToleranceError` where it fails.
+        "auto", "direct", and on the circle "fft", "blocks", on the sphere "harmonics", "tree". `auto` ends in a tier that always
+        succeeds; the others use that tier alone and raise `ToleranceError` where it fails.
         At `beta = inf` there is one way only, the maximum over the support, and a mesh cell supports its whole arc.
 
     Returns
@@ -155,7 +156,7 @@ def plan(
 
 
 METHODS = {"Circle": ("auto", "direct", "fft", "blocks"), "Sphere": ("auto", "direct", "harmonics", "tree")}
-DIRECT_PAIRS = 1 << 17  # up to this many pairs the plain sum is the fastest (validation/attention_speed)
+DIRECT_PAIRS = 1 << 17  # up to this many pairs the plain sum is the fastest on the sphere (validation/sphere_attention_speed)
 GRID_PAIRS = 1 << 12  # a convolution between grids pays earlier
 
 
@@ -177,11 +178,10 @@ def _on_circle(attention: Attention, y: np.ndarray, x: np.ndarray, tol: float, m
     """A transform where it is cheap, for the targets it can certify; tilted blocks for the rest."""
     from mfpde.attention.blocks import Blocks
 
-    pairs = len(x) * len(y)
     ladder: list[Tier] = []
-    if method == "fft" or (method == "auto" and pairs > GRID_PAIRS):
+    if method == "fft" or (method == "auto" and len(x) * len(y) > GRID_PAIRS):
         ladder += _fourier(attention, y, x, required=method == "fft")
-    if method == "blocks" or (method == "auto" and pairs > DIRECT_PAIRS):
+    if method == "blocks" or (method == "auto" and Blocks.pays(attention, len(y), len(x), tol)):
         ladder.append(Blocks(attention, y, x, tol))
     return ladder
 

@@ -18,8 +18,8 @@ from mfpde.compiled import as_float_array, compiled, parallel_range
 EPS = 2.0**-53
 SERIAL_PAIRS = 200_000  # below this a parallel region costs more than it saves
 PLAIN_SCORES = 4.0  # up to this |beta A x| a plain dot product errs by at most 2 * 4 * 4 EPS
-REACH = 9e-15  # relative error of Z beyond its conditioning, absolute error of m: 32 EPS for scores, 16 for exp, 16 for the quotient;
-# the logarithm of a weight w adds EPS |log w/w_max|
+REACH = 8e-15  # relative error of Z beyond its conditioning, absolute error of m: 32 EPS for scores, 16 for exp, 16 for the quotient;
+# the logarithm of a weight w adds EPS |log w/w_max|, and log Z is what remains of score and log w_max
 
 
 @compiled(inline="always")
@@ -75,6 +75,7 @@ def score_gap(high, low, y, reference):
 def _attend(high, low, y, log_w, log_z, mean):
     """Fill `log_z` (n,) and `mean` (n, d) for the queries high + low (n, d), keys y (m, d) and log weights (m,)."""
     n, d = high.shape
+    origin = np.zeros(d)
     for i in parallel_range(n):
         q = high[i]
         norm = 0.0
@@ -105,11 +106,9 @@ def _attend(high, low, y, log_w, log_z, mean):
                 shift[k], rest = two_sum(shift[k], g * (y[j, k] - reference[k]))
                 shift_low[k] += rest
         total += total_low
-        score = log_w[top] + math.log(total)
         for k in range(d):
-            score += q[k] * reference[k]
             mean[i, k] = reference[k] + (shift[k] + shift_low[k]) / total
-        log_z[i] = score
+        log_z[i] = score_gap(q, low[i], reference, origin) + (log_w[top] + math.log(total))
 
 
 _attend_serial = compiled(_attend)
@@ -167,7 +166,7 @@ class Direct:
         log_z, mean = np.empty(len(high)), np.empty_like(high)
         kernel = _attend_serial if len(high) * len(y) < SERIAL_PAIRS else _attend_parallel
         kernel(high, low, y, log_w, log_z, mean)
-        return log_z + scale, mean, np.full(len(high), REACH - EPS * log_w.min())
+        return log_z + scale, mean, np.full(len(high), REACH + EPS * (abs(scale) - log_w.min()))
 
     def moments(self, weights: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """`(log Z (r,), m (r, d), covariance (r, d, d), error (r,))`: also the attention covariance E[(y - m)(y - m)^T].
