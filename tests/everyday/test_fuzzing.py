@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import warnings
 from pathlib import Path
@@ -16,6 +17,7 @@ from mfpde.cli import app
 from mfpde.config import resolve
 from mfpde.runfile import to_toml
 
+MORE = int(os.environ.get("MFPDE_FUZZ", "1"))  # times as many examples, for a long search
 QUIET = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -73,7 +75,7 @@ def write(path: Path, tables: dict) -> None:
 
 
 @given(changes=st.lists(st.tuples(st.sampled_from(KEYS), values), min_size=1, max_size=3))
-@settings(QUIET, max_examples=100)
+@settings(QUIET, max_examples=100 * MORE)
 def test_changed_run_files(dry, changes):
     tables = GOOD
     for key, value in changes:
@@ -84,7 +86,7 @@ def test_changed_run_files(dry, changes):
 
 
 @given(content=st.one_of(st.binary(max_size=60), st.text(max_size=60).map(lambda text: text.encode("utf-8", "surrogatepass"))))
-@settings(QUIET, max_examples=60)
+@settings(QUIET, max_examples=60 * MORE)
 def test_files_that_are_no_run_files(dry, content):
     (dry / "p.toml").write_bytes(content)
     assert_named(run("run", "p.toml", "-q"), 2)
@@ -95,14 +97,14 @@ overrides = st.builds("{}={}".format, st.sampled_from([*KEYS, "beta", "cells", "
 
 
 @given(words=st.lists(st.one_of(st.text(max_size=12), overrides), min_size=1, max_size=3))
-@settings(QUIET, max_examples=100)
+@settings(QUIET, max_examples=100 * MORE)
 def test_random_overrides(dry, words):
     assert_named(run("run", "poisson", "cells=16", "-q", "--", *words), 0, 2, 3)
     assert not list(dry.iterdir())
 
 
 @given(word=st.text(max_size=10))
-@settings(QUIET, max_examples=15)
+@settings(QUIET, max_examples=15 * MORE)
 def test_random_names(dry, word):
     for command in ("run", "resume", "info", "compare", "report", "animate", "export"):
         assert_named(run(command, "--", word), 2, 0 if command == "info" else 2)
@@ -156,7 +158,7 @@ def damage(path: Path, how) -> None:
 
 
 @given(which=st.sampled_from(["done", "stopped"]), number=st.integers(0, 30), how=damages)
-@settings(QUIET, max_examples=60)
+@settings(QUIET, max_examples=60 * MORE)
 def test_damaged_folders(folders, tmp_path_factory, monkeypatch, which, number, how):
     folder = tmp_path_factory.mktemp("damaged") / "run"
     shutil.copytree(folders / which, folder)
@@ -176,7 +178,7 @@ def test_damaged_folders(folders, tmp_path_factory, monkeypatch, which, number, 
 
 
 @given(number=st.integers(0, 30), how=damages)
-@settings(QUIET, max_examples=20)
+@settings(QUIET, max_examples=20 * MORE)
 def test_looking_at_damaged_folders(folders, tmp_path_factory, number, how):
     folder = tmp_path_factory.mktemp("damaged") / "run"
     shutil.copytree(folders / "done", folder)
