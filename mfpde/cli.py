@@ -143,7 +143,7 @@ def compare(source: Source, overrides: Overrides = None, quiet: Quiet = False, p
 def converge(
     case: CaseName,
     overrides: Overrides = None,
-    levels: Annotated[str, typer.Option(help="Numbers of cells, comma separated.")] = "128,256,512,1024",
+    levels: Annotated[str | None, typer.Option(help="Numbers of cells, comma separated.")] = None,
 ) -> None:
     """Refine the method of a case and print observed orders, against the exact law where one is known, else against itself."""
     from mfpde.cases import build, exact_law
@@ -153,6 +153,7 @@ def converge(
 
     given = parse(overrides or [])
     problem, method = build(case, **given)
+    levels = levels or ("128,256,512,1024" if problem.geometry.dim == 2 else "162,642,2562")
     try:
         cells = [int(level) for level in levels.split(",")]
     except ValueError:

@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from mfpde.errors import InputError
-from mfpde.geometry import Circle, Geometry
+from mfpde.geometry import Geometry, Sphere
 from mfpde.initial import Atoms, InitialLaw
 from mfpde.measure import Measure
 from mfpde.mesh import Mesh
@@ -46,6 +46,8 @@ class ConvergenceTable:
         In a self-comparison the error of a level is its distance to the next one, so there is one error less than solutions.
     seconds : (l,) array
         Wall-clock time of each solution.
+    dimension : int
+        Orders are powers of `level^{-1/dimension}`: of the cell width, for cells of this dimension.
     """
 
     method: str
@@ -54,12 +56,13 @@ class ConvergenceTable:
     levels: np.ndarray
     errors: np.ndarray
     seconds: np.ndarray
+    dimension: int = 1
 
     @property
     def orders(self) -> np.ndarray:
-        """Observed order between neighbouring levels, `log(e_i / e_{i+1}) / log(n_{i+1} / n_i)`; NaN where an error is zero; shape (l - 1,)."""
+        """Observed order between neighbouring levels, `dimension log(e_i / e_{i+1}) / log(n_{i+1} / n_i)`; NaN where an error is zero; shape (l - 1,)."""
         logs = self._log_errors
-        return -np.diff(logs) / np.diff(np.log(self.levels))
+        return -self.dimension * np.diff(logs) / np.diff(np.log(self.levels))
 
     @property
     def fitted_order(self) -> float:
@@ -78,7 +81,7 @@ class ConvergenceTable:
     @property
     def _fit(self) -> tuple[float, float]:
         good = self.errors > 0
-        x, y = np.log(self.levels[good]), self._log_errors[good]
+        x, y = np.log(self.levels[good]) / self.dimension, self._log_errors[good]
         if len(x) < 2:
             return np.nan, np.nan
         x, y = x - x.mean(), y - y.mean()
@@ -157,7 +160,7 @@ def converge(
     Notes
     -----
     For a transport distance a law becomes its cell masses on a mesh of at least 16384 cells and eight times the finest level,
-    which moves it by much less than any of the levels. Cost: one solution a level, and the distances.
+    which moves it by much less than any of the levels; on the sphere its masses in the cells of the solution. Cost: one solution a level, and the distances.
 
     Examples
     --------
@@ -172,6 +175,10 @@ def converge(
     sizes = np.asarray(levels)
     if sizes.ndim != 1 or not len(sizes) or not np.issubdtype(sizes.dtype, np.integer) or not (sizes > 0).all() or not (np.diff(sizes) > 0).all():
         raise InputError(f"Levels are increasing whole numbers.\n  levels = {levels!r}\n  For example [64, 128, 256].")
+    if size == "cells" and isinstance(problem.geometry, Sphere):
+        sizes = np.array([len(problem.geometry.mesh(int(level))) for level in sizes])  # what the mesh can do
+        if not (np.diff(sizes) > 0).all():
+            raise InputError(f"Two levels have the same mesh.\n  levels = {levels!r} are meshes of {sizes.tolist()} cells\n  Multiply by four: [162, 642, 2562].")
     save_at = np.array([problem.t_end] if times is None else times, dtype=float, ndmin=1)
     law_at = _reference_at(reference, save_at, problem)
     norm = partial(_transport_error, p=p, cells=max(FINEST_REFERENCE, 8 * int(sizes[-1]))) if error is None else error
@@ -196,6 +203,7 @@ def converge(
         levels=sizes[:count],
         errors=np.array(errors, dtype=float),
         seconds=np.array(seconds[:count]),
+        dimension=problem.geometry.dim - 1 if size == "cells" else 1,
     )
 
 
@@ -217,10 +225,22 @@ def _masses_on_cells(measure: Measure, reference: Law) -> np.ndarray:
     fine = _mesh_of(reference, "reference")
     if len(fine) == len(mesh):
         return reference.weights
-    if not isinstance(mesh.geometry, Circle):
-        raise InputError(f"Masses are not moved between meshes of {mesh.geometry!r}.\n  {len(fine)} and {len(mesh)} cells.\n  Give the law itself.")
+    if isinstance(mesh.geometry, Sphere):
+        return _on_coarser_sphere(reference.weights, mesh)
     cumulative = np.concatenate([[0.0], np.cumsum(reference.weights)])
     return np.diff(np.interp(np.arange(len(mesh) + 1) / len(mesh), np.arange(len(fine) + 1) / len(fine), cumulative))
+
+
+def _on_coarser_sphere(masses: np.ndarray, mesh: Mesh) -> np.ndarray:
+    """Masses of a finer bisection brought down to `mesh`: a point in the middle of two gives each of them a half. Keeps the mass and the first moment."""
+    if len(masses) < len(mesh):
+        raise InputError(f"The reference has fewer cells than the solution.\n  {len(masses)} and {len(mesh)} cells.\n  Give the law itself, or a finer run.")
+    if len(masses) > 4 * len(mesh) - 6:
+        masses = _on_coarser_sphere(masses, mesh.geometry.mesh(4 * len(mesh) - 6))
+    coarse, half = masses[: len(mesh)].copy(), masses[len(mesh) :] / 2  # the middles follow the points, in the order of the faces
+    for side in (0, 1):
+        coarse += np.bincount(mesh.face_cells[:, side], half, len(mesh))
+    return coarse
 
 
 def _mesh_of(measure: Measure, role: str) -> Mesh:
@@ -230,6 +250,9 @@ def _mesh_of(measure: Measure, role: str) -> Mesh:
 
 
 def _transport_error(measure: Measure, reference: Law, geometry: Geometry, *, p: int, cells: int) -> float:
+    if isinstance(geometry, Sphere) and measure.mesh is not None and not (isinstance(reference, Measure) and reference.mesh is None):
+        # cells are atoms there, and atoms on two meshes are half a cell apart: compare masses of the same cells
+        return wasserstein(measure, Measure(measure.points, _masses_on_cells(measure, reference), measure.mesh), geometry, p=p)
     return wasserstein(measure, _as_measure(reference, geometry, cells), geometry, p=p)
 
 

@@ -85,7 +85,7 @@ def wasserstein(a: Measure, b: Measure, geometry: Geometry, p: int = 2) -> float
 
 
 def table_wasserstein(a: Measure, b: Measure, geometry: Geometry, p: int) -> float:
-    """`wasserstein` where hundreds of them are wanted: the same on the circle, to 1 or 2 % between large measures on the sphere."""
+    """`wasserstein` where hundreds of them are wanted: the same on the circle, to about 1 % between large measures on the sphere."""
     if not isinstance(geometry, Sphere):
         return wasserstein(a, b, geometry, p)
     from mfpde.transport_sphere import table_distance

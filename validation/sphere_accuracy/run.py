@@ -8,8 +8,8 @@ import numpy as np
 
 import mfpde as mf
 from mfpde import claims
-from mfpde.exact import sphere as exact_sphere
 from mfpde.cases_sphere import direction, tilted, turned
+from mfpde.exact import sphere as exact_sphere
 from mfpde.methods.zero_temperature import density
 from mfpde.sphere_quadrature import cell_triangles, integral
 from mfpde.transport_sphere import axial_distance
