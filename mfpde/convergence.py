@@ -178,7 +178,7 @@ def converge(
     if size == "cells" and isinstance(problem.geometry, Sphere):
         sizes = np.array([len(problem.geometry.mesh(int(level))) for level in sizes])  # what the mesh can do
         if not (np.diff(sizes) > 0).all():
-            raise InputError(f"Two levels have the same mesh.\n  levels = {levels!r} are meshes of {sizes.tolist()} cells\n  Multiply by four: [162, 642, 2562].")
+            raise InputError(f"Two levels have the same mesh.\n  levels = {levels!r} are {sizes.tolist()} cells\n  Multiply by four: [162, 642, 2562].")
     save_at = np.array([problem.t_end] if times is None else times, dtype=float, ndmin=1)
     law_at = _reference_at(reference, save_at, problem)
     norm = partial(_transport_error, p=p, cells=max(FINEST_REFERENCE, 8 * int(sizes[-1]))) if error is None else error

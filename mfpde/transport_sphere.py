@@ -86,7 +86,7 @@ def distance_with_error(a: Measure, b: Measure, p: int, *, atoms: int = ATOMS, e
 
 def _finest_level(x: Measure, y: Measure, atoms: int) -> int:
     """The finest mesh on which both measures have at most `atoms` atoms."""
-    for level in range(int(np.sum(SIZES <= 64 * atoms)) - 1, -1, -1):
+    for level in range(int(np.sum(64 * atoms >= SIZES)) - 1, -1, -1):
         # a point of the measure occupies three of the mesh at most, neighbours share them: about twice as many as there are nearest points
         if SIZES[level] <= atoms or all(2 * len(np.unique(_finder(level).query(law.points)[1])) <= atoms for law in (x, y)):
             return level

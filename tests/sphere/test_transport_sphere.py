@@ -102,7 +102,7 @@ def test_coarsening_conserves_mass_and_first_moment():
 def test_clusters_are_coarsened_to_finer_meshes():
     a, b = (mf.Measure(bump(1e4, c).sample(3000, np.random.default_rng(1)), np.full(3000, 1 / 3000)) for c in (AXIS, [0.48, -0.64, 0.6]))
     found = distance_with_error(a, b, 1, atoms=600)
-    assert found.bound < 0.03  # spacing 0.0175 or less
+    assert found.bound < 0.05  # spacing 0.035
     assert found.value == pytest.approx(0.0566, rel=0.03)  # one is the other, turned
 
 
