@@ -12,8 +12,9 @@ import numpy as np
 
 from mfpde.attention.block_arcs import Arcs, cut
 from mfpde.attention.block_bounds import EPS, INTERPOLATION, PRUNING, design, round_off, summation_depth
+from mfpde.attention.block_proxies import KEEP, chebyshev_rule
 from mfpde.attention.block_selection import grow
-from mfpde.attention.block_sums import KEEP, Answer, Queries, attend_parallel, attend_serial, chebyshev_rule
+from mfpde.attention.block_sums import Answer, Queries, attend_parallel, attend_serial
 from mfpde.attention.direct import SERIAL_PAIRS, scaled_queries
 from mfpde.compiled import as_float_array
 from mfpde.model import Attention
