@@ -29,7 +29,8 @@ class Tier(Protocol):
 
     `evaluate(weights, rows)` returns `(log_z (r,), mean (r, d), error (r,))` at the targets `rows`, where `error` bounds both the
     relative error of Z beyond its conditioning and the absolute error of m; `inf` where the tier has nothing to say. A tier may also
-    have `moments(weights, rows)`, which returns the attention covariance (r, d, d) before the error.
+    have `moments(weights, rows)`, which returns the attention covariance (r, d, d) before the error, and `worth(carried, targets)`, false
+    where so few sources carry mass, or so few targets are left, that the next tier is faster.
     """
 
     name: str
@@ -73,8 +74,11 @@ class AttentionOperator:
         rows = np.arange(count)
         answer: list[np.ndarray] = []
         self.tiers = dict.fromkeys(self.tiers, 0)
+        carried = int(np.count_nonzero(w))
         for tier in self.ladder:
             if not hasattr(tier, question):  # a transform certifies no covariance
+                continue
+            if tier is not self.ladder[-1] and hasattr(tier, "worth") and not tier.worth(carried, len(rows)):
                 continue
             *values, error = getattr(tier, question)(w, rows)
             good = error <= self.tol

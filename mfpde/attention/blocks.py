@@ -43,7 +43,7 @@ class Blocks:
     name = "blocks"
 
     def __init__(self, attention: Attention, sources: np.ndarray, targets: np.ndarray, tol: float) -> None:
-        self.tol = tol
+        self.attention, self.tol = attention, tol
         A = as_float_array(attention.A)
         self.strength = attention.beta * float(np.linalg.norm(A, 2))
         self.design = design(self.strength, 1 << (len(sources) - 1).bit_length(), tol)
@@ -75,6 +75,10 @@ class Blocks:
         blocks = 2e5 + 60 * (sources + targets) + 1000 * pairs
         direct = sources * targets * (2.4 + 15 * min(1.0, 3 / np.sqrt(max(strength, 1e-300))))  # it skips far terms
         return bool(blocks < (direct / 2 if sources * targets >= SERIAL_PAIRS else direct))
+
+    def worth(self, carried: int, targets: int) -> bool:
+        """Whether blocks beat the direct sum over the `carried` sources that have mass."""
+        return self.pays(self.attention, carried, targets, self.tol)
 
     def _arcs(self, points: np.ndarray) -> tuple[np.ndarray, Arcs, np.ndarray]:
         """Order of the angles, arcs with their node counts, sorted points."""
