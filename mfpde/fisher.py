@@ -9,7 +9,7 @@ its faces, arcs of great circles with a constant normal n, of
     near e:     -(1/2 pi) int c <e,n> phi(kappa w) / v ds                       phi(z) = (1 - e^{-z})/z,   c = kappa/(1 - e^{-2 kappa})
     elsewhere:   (1/2 pi) int c <e,n> e^{-kappa w} phi(kappa v) / w ds
 
-Smooth integrands, one dimension: bumps far narrower than a cell cost no more than others, and tails keep their relative accuracy. Derived here.
+Smooth integrands, one dimension: bumps far narrower than a cell cost no more than others, and tails keep their relative accuracy. Derived in docs/sphere.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def distance_with_error(a: Measure, b: Measure, p: int, *, atoms: int = ATOMS, e
     Cost: two atoms O(n log n), 5 ms for 10242 cells; a program of 2562 by 2562 atoms takes 2 to 3 s, one of 642 by 642 0.1 to 0.2 s.
     Between two smooth densities 0.7 apart W_1 and W_2 are 0.6 % and 0.1 % too small with 642 atoms, 3 % and 0.3 % with 162; two pictures of one
     law, cells and nodes, come out 0.001 and 0.01 apart with 642 atoms. Sources: Bonneel et al., ACM Trans. Graph. 30
-    (2011) for the simplex, through the library of Flamary et al., J. Mach. Learn. Res. 22 (2021); docs/numerics.
+    (2011) for the simplex, through the library of Flamary et al., J. Mach. Learn. Res. 22 (2021); measured in docs/sphere.
 
     Examples
     --------

