@@ -78,20 +78,21 @@ def cases() -> None:
 @app.command()
 def run(source: Source, overrides: Overrides = None, output: Output = None, quiet: Quiet = False, progress: Progress = "auto") -> None:
     """Solve a case or a run file by all its methods, compare them, and fill a folder with data, tables and pictures."""
-    from mfpde import runs
-    from mfpde.config import resolve
     from mfpde.progress import announce, reporter
 
     shown = progress_of(progress, quiet)
-    config = resolve(source, overrides or [])
-    folder = runs.fresh_folder(config.name, output)
-    with reporter(shown, 1.0, config.name) as report:
+    with reporter(shown, 1.0, source) as report:  # from the first second on: loading the package may take as long
+        from mfpde import runs
+        from mfpde.config import resolve
+
+        config = resolve(source, overrides or [])
+        folder = runs.fresh_folder(config.name, output)
         report(0.0, "preparing")
         plan = runs.prepare(config)
         if shown:
             report(0.0, "estimating the cost")
             costs = runs.estimate(plan)
-            if sum(cost.seconds for cost in costs.values()) > LONG_RUN:
+            if sum(cost.seconds for cost in costs.values()) >= LONG_RUN:
                 announce(shown, "cost at the pace of the first steps", **costs)
         _, text = runs.run(plan, folder, report=report)
     _conclude(folder, text, quiet, shown)
@@ -100,16 +101,17 @@ def run(source: Source, overrides: Overrides = None, output: Output = None, quie
 @app.command()
 def resume(folder: Folder, quiet: Quiet = False, progress: Progress = "auto") -> None:
     """Go on with an interrupted or killed run, bit for bit; a finished one is only shown."""
-    from mfpde import runs
     from mfpde.progress import reporter
 
     shown = progress_of(progress, quiet)
-    run_folder = runs.RunFolder.open(folder)
-    config = run_folder.config()
-    if run_folder.record["state"] == "done":
-        typer.echo(f"{folder} is finished.")
-        return
-    with reporter(shown, 1.0, config.name) as report:
+    with reporter(shown, 1.0, folder) as report:
+        from mfpde import runs
+
+        run_folder = runs.RunFolder.open(folder)
+        config = run_folder.config()
+        if run_folder.record["state"] == "done":
+            typer.echo(f"{folder} is finished.")
+            return
         report(0.0, "preparing")
         _, text = runs.resume(run_folder, runs.prepare(config), report=report)
     _conclude(run_folder.path, text, quiet, shown)
@@ -128,13 +130,14 @@ def _conclude(folder: Any, text: str, quiet: bool, shown: bool | str) -> None:
 @app.command()
 def compare(source: Source, overrides: Overrides = None, quiet: Quiet = False, progress: Progress = "auto") -> None:
     """Solve a case or a run file by all its methods and print their distances, without writing anything."""
-    from mfpde.comparison import compare as compare_methods
-    from mfpde.config import resolve
     from mfpde.progress import reporter
-    from mfpde.summary import summary
 
-    config = resolve(source, overrides or [])
-    with reporter(progress_of(progress, quiet), 1.0, config.name) as report:
+    with reporter(progress_of(progress, quiet), 1.0, source) as report:
+        from mfpde.comparison import compare as compare_methods
+        from mfpde.config import resolve
+        from mfpde.summary import summary
+
+        config = resolve(source, overrides or [])
         comparison = compare_methods(config.problem(), config.methods(), config.times(), report=report)
     typer.echo(summary(comparison))
 
@@ -210,13 +213,13 @@ def sweep(
     """Run many points and fill one table; the same command again goes on where it was (extra "sweep")."""
     from pathlib import Path
 
-    from mfpde import sweep as sweeps
     from mfpde.progress import reporter
 
-    shown = progress_of(progress, quiet)
-    planned = sweeps.parse_sweep(source, axes)
-    folder = Path(output) if output is not None else Path("runs") / f"{Path(source).stem}-sweep"
-    with reporter(shown, 1.0, "sweep") as report:
+    with reporter(progress_of(progress, quiet), 1.0, "sweep") as report:
+        from mfpde import sweep as sweeps
+
+        planned = sweeps.parse_sweep(source, axes)
+        folder = Path(output) if output is not None else Path("runs") / f"{Path(source).stem}-sweep"
         rows, failures = sweeps.run_sweep(planned, folder, jobs=jobs, scheduler=scheduler, report=report)
     if netcdf:
         sweeps.save_netcdf(rows, planned.axes, folder / "table.nc")

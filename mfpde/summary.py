@@ -40,6 +40,8 @@ def summary(comparison: Comparison) -> str:
             f"  {name:>9}: {trajectory.stats['seconds']:.2f} s, {trajectory.stats.get('steps', 0)} steps ({stages}; attention targets: {served or 'none'})"
         )
         lines.append(f"  {'':>9}  mass drift {trajectory.stats['mass drift']:.1e}, smallest weight {trajectory.stats['minimum weight']:.1e}")
+        if trajectory.status != "done":
+            lines.append(f"  {'':>9}  {trajectory.status}: {trajectory.message}")
     return "\n".join(lines)
 
 

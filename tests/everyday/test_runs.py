@@ -306,3 +306,19 @@ def test_what_to_cite():
 
     assert set(BY_METHOD) == set(METHODS)
     assert {key for keys in BY_METHOD.values() for key in keys} <= set(ENTRIES)
+
+
+def test_the_cost_is_estimated_before_a_long_run(tmp_path, monkeypatch):
+    from mfpde import cli, runs
+
+    plan = runs.prepare(resolve("two_clusters", ["cells=128", "t_end=20.0", "only=pde", "output.times=3"]))
+    promised = runs.estimate(plan, patience=0.05)["pde"]
+    run = mf.solve(plan.problem, plan.methods["pde"], save_at=plan.times)
+    assert run.stats["steps"] / 10 < promised.steps < 10 * run.stats["steps"]  # at the pace of the first steps: an order of magnitude, no more
+    monkeypatch.setattr(cli, "LONG_RUN", 0.0)
+    result = CliRunner().invoke(app, ["run", *SMALL, "-o", str(tmp_path / "out")])
+    assert result.exit_code == 0, result.output
+    assert "cost at the pace of the first steps: pde about" in result.stderr
+    result = CliRunner().invoke(app, ["run", *SMALL, "-o", str(tmp_path / "machine"), "--progress", "json"])
+    lines = [json.loads(line) for line in result.stderr.splitlines()]
+    assert [line["event"] for line in lines if line["event"] != "progress"] == ["cost at the pace of the first steps", "done"]
