@@ -73,6 +73,8 @@ def sphere_growth(
     """S^2, a small zonal harmonic on the uniform law grows at a known rate (V = value * I)."""
     from numpy.polynomial.legendre import Legendre
 
+    if degree < 1:
+        raise InputError(f"A wave on the uniform law has a degree >= 1.\n  degree = {degree!r}")
     axis, wave = direction(polar, azimuth), Legendre.basis(degree)
     law = initial.from_density(lambda x: 1 + amplitude * wave(x @ axis), Sphere())
     return Problem(Attention(I, I, value * I, beta), Sphere(), law, t_end), FiniteVolume(cells=cells, order=order)
@@ -82,9 +84,11 @@ def sphere_pair(
     *, beta: float = 4.0, distance: float = 2.0, width: float = 0.15, turn: int = 1, t_end: float = 60.0, cells: int = 2562, order: int = 2
 ) -> Case:
     """S^2, two equal clusters attract each other over a time like e^{beta (1 - cos distance)}, then merge (`turn` seeds a rotation of the pair)."""
+    if not (0 < distance <= np.pi and width >= 0):
+        raise InputError(f"Two clusters lie 0 < distance <= pi apart and have a width >= 0.\n  distance = {distance!r}, width = {width!r}")
     first, second = turned(turn)[:, 0], turned(turn)[:, 1]
-    centres = np.stack([first, np.cos(distance) * first + np.sin(distance) * second])
-    law = initial.fisher_mixture(centres / np.linalg.norm(centres, axis=1, keepdims=True), 1 / width**2)
+    centres = Sphere().retract(np.stack([first, np.cos(distance) * first + np.sin(distance) * second]))
+    law = initial.fisher_mixture(centres, 1 / width**2) if width > 0 else initial.atoms(centres, [0.5, 0.5])
     return Problem(Attention.identity(3, beta), Sphere(), law, t_end), FiniteVolume(cells=cells, order=order)
 
 

@@ -39,6 +39,8 @@ def product_rule(n: int, edges: list[float], shares: list[float], axis: np.ndarr
 
     Returns `(points (m, 3), heights (m,), areas (m,))`; the areas sum to those of the panels. Every other row is turned by half a step.
     """
+    if not n >= 1:
+        raise InputError(f"A law has at least one node.\n  n = {n!r}")
     rows = max(round(np.sqrt(n / 2)), len(shares))
     around = max(n // rows, 1)
     counts = [max(round(share * rows), 1) for share in shares]
@@ -62,9 +64,12 @@ class FisherMixture(InitialLaw):
         self.centres = self.geometry.check_points(centres)
         count = len(self.centres)
         try:
-            self.kappa = np.broadcast_to(np.asarray(kappa, dtype=float), (count,))
-        except ValueError:
-            raise InputError(f"One kappa for all bumps, or one a bump.\n  There are {count} centres, kappa has shape {np.shape(kappa)}.") from None
+            given = np.asarray(kappa, dtype=float)
+        except (TypeError, ValueError):
+            raise InputError(f"kappa is a number, or one a bump.\n  kappa = {kappa!r}") from None
+        if given.shape not in ((), (1,), (count,)):
+            raise InputError(f"One kappa for all bumps, or one a bump.\n  There are {count} centres, kappa has shape {given.shape}.")
+        self.kappa = np.broadcast_to(given, (count,))
         if not (np.isfinite(self.kappa).all() and (self.kappa >= 0).all()):
             raise InputError(f"kappa must be finite and >= 0.\n  kappa = {kappa!r}")
         masses = check_weights(np.ones(count) if weights is None else weights, count)
@@ -102,7 +107,7 @@ class FisherMixture(InitialLaw):
 
     def nodes(self, n: int) -> Measure:
         """A product rule about each centre, with the mass of its bump. About `n` points; the weights are divided by their sum, 1 but for the quadrature."""
-        each = max(n // len(self.weights), 1)
+        each = max(n // len(self.weights), min(n, 1))
         parts = []
         for e, k, mass, peak in zip(self.centres, self.kappa, self.weights, self.peaks, strict=True):
             narrow = k > CAP / 2

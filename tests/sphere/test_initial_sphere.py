@@ -192,3 +192,10 @@ def test_bad_input_is_refused():
         mf.initial.from_density(lambda x: 0 * x[:, 0], SPHERE).density(SPHERE.mesh(42).centres)
     with pytest.raises(mf.InputError, match="returned shape"):
         mf.initial.from_density(lambda x: x, SPHERE).density(SPHERE.mesh(42).centres)
+    with pytest.raises(mf.InputError, match="kappa is a number"):
+        mf.initial.fisher_mixture([[0, 0, 1]], "sharp")
+    with pytest.raises(mf.InputError, match="at least one node"):
+        mf.initial.uniform(SPHERE).nodes(0)
+    for name, keywords in (("sphere_growth", {"degree": 0}), ("sphere_pair", {"distance": 4.0}), ("sphere_mobius", {"slope": 1.5})):
+        with pytest.raises(mf.InputError, match=next(iter(keywords))):
+            mf.cases.build(name, **keywords)

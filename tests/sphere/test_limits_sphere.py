@@ -70,6 +70,14 @@ def test_two_atoms_have_the_exact_masses():
     assert np.abs(np.abs(ends @ limit.points[0]) - 1).max() < 1e-14
 
 
+@pytest.mark.parametrize("time", [0.5, 6.0, 15.0])
+def test_the_flow_keeps_the_mass_of_each_basin(time):
+    problem, _ = mf.cases.sphere_concentration(t_end=15.0)
+    law = mf.solve(problem, mf.ZeroTemperature(nodes=500), save_at=[time]).final
+    w = mf.limits.spectrum(problem.attention).left_basis[0]
+    assert law.weights[law.points @ w > 0].sum() == pytest.approx(problem.initial.mass_of_halfspace(w), abs=1e-13)
+
+
 def test_great_circle_carries_an_angular_central_gaussian():
     """Against the push-forward of nodes of the uniform law, and its density: the second moment of the law with the density of Tyler."""
     problem, _ = mf.cases.sphere_great_circle()
