@@ -5,6 +5,7 @@ Exit codes: 0 ok, 1 a claim failed, 2 wrong usage or input, 3 numerical failure,
 
 from __future__ import annotations
 
+import errno
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -25,6 +26,10 @@ class ErrorsAsMessages(TyperGroup):
             self._end(f"error: {error}", 2 if isinstance(error, InputError) else 3)
         except MemoryError as error:
             self._end(f"error: There is not enough memory for this.\n  {error}\n  Ask for fewer cells, tokens or output times.", 2)
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # whoever reads our output has had enough
+                raise
+            self._end(f"error: A file could not be read or written.\n  {type(error).__name__}: {error}", 2)
         except KeyboardInterrupt as error:
             self._end(str(error) or "interrupted", 130)
 

@@ -286,8 +286,11 @@ def work(folder: RunFolder, plan: Plan, *, report: Report) -> tuple[Comparison, 
             message = str(stop) or "stopped at once"
             folder.note(state="interrupted", message=message, seconds=_seconds(folder, started))
             raise Interrupted(f"interrupted: {message}\nGo on with: mfpde resume {folder.path}") from None
-        except Exception as error:
-            folder.note(state="failed", message=f"{type(error).__name__}: {error}", seconds=_seconds(folder, started))
+        except NumericalError as error:
+            folder.note(state="failed", message=str(error), seconds=_seconds(folder, started))
+            raise
+        except Exception as error:  # a full disk, too little memory, a damaged file: what can be mended
+            folder.note(state="interrupted", message=f"{type(error).__name__}: {error}", seconds=_seconds(folder, started))
             raise
         folder.note(state="done", message="", seconds=_seconds(folder, started))
     shutil.rmtree(folder.path / CHECKPOINTS, ignore_errors=True)

@@ -322,3 +322,43 @@ def test_the_cost_is_estimated_before_a_long_run(tmp_path, monkeypatch):
     result = CliRunner().invoke(app, ["run", *SMALL, "-o", str(tmp_path / "machine"), "--progress", "json"])
     lines = [json.loads(line) for line in result.stderr.splitlines()]
     assert [line["event"] for line in lines if line["event"] != "progress"] == ["cost at the pace of the first steps", "done"]
+
+
+def test_a_full_disk_is_named(tmp_path, monkeypatch):
+    import mfpde.archive as archive
+
+    def full(number):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(archive.os, "fsync", full)
+    result = run("run", *SMALL, "-o", str(tmp_path / "out"), "-q")
+    assert result.exit_code == 2
+    assert "No space left" in result.output
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_whose_damage_is_mended_goes_on(tmp_path):
+    """Two damaged checkpoints: the message says which folder to remove, and then the run goes on from the beginning of that method."""
+    from mfpde import runs
+
+    plan = runs.prepare(resolve(SMALL[0], [*SMALL[1:], "output.checkpoint_every=0"]))
+    steps = 0
+
+    def stops(share, stage):
+        nonlocal steps
+        steps += 1
+        if steps == 6:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        runs.run(plan, tmp_path / "out", report=stops)
+    for path in (tmp_path / "out" / "checkpoints" / "pde").glob("?.npz"):
+        path.write_bytes(b"damaged")
+    result = run("resume", str(tmp_path / "out"), "-q")
+    assert result.exit_code == 2
+    assert "Remove that folder" in result.output
+    import shutil
+
+    shutil.rmtree(tmp_path / "out" / "checkpoints" / "pde")
+    assert run("resume", str(tmp_path / "out"), "-q").exit_code == 0
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["state"] == "done"
