@@ -195,13 +195,14 @@ def total_statistics(before: Mapping[str, Any], since: Mapping[str, Any]) -> dic
     """
     total = dict(since)
     for name, value in before.items():
+        kind = name.rpartition(": ")[2]  # "first: steps" are steps
         if name not in since:
             total[name] = value
-        elif name in ("steps", "rejected steps") or name.startswith(("seconds", "targets by ")):
+        elif kind in ("steps", "rejected steps") or kind.startswith(("seconds", "targets by ")):
             total[name] = value + since[name]
-        elif name.startswith("smallest "):
+        elif kind.startswith("smallest "):
             total[name] = min(value, since[name])
-        elif name.startswith("most "):
+        elif kind.startswith("most "):
             total[name] = max(value, since[name])
     return total
 

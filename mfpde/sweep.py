@@ -130,11 +130,9 @@ def attempt(values: dict[str, Any]) -> dict[str, Any]:
 @contextmanager
 def workers(jobs: int, scheduler: str | None) -> Iterator[Any]:
     """A `distributed.Client`: of a local cluster with `jobs` processes of one thread, or of the scheduler at an address."""
-    try:
-        import dask
-        from distributed import Client, LocalCluster
-    except ImportError:
-        raise needs("distributed", "sweep") from None
+    import dask
+    from distributed import Client, LocalCluster
+
     calm = {"distributed.worker.daemon": False, "distributed.scheduler.allowed-failures": 5, "distributed.logging.distributed": "error"}
     with dask.config.set(calm):
         if scheduler is not None:
@@ -157,6 +155,10 @@ def run_sweep(
 
     Points that failed before are tried again. Raises `InputError` when no point makes sense, without writing anything.
     """
+    try:
+        from distributed import as_completed
+    except ImportError:
+        raise needs("distributed", "sweep") from None
     points = sweep.points()
     checked = [_checked(sweep, point) for point in points]
     if all(isinstance(result, InputError) for result in checked):
@@ -180,8 +182,6 @@ def run_sweep(
     if not (folder / "sweep.json").exists():
         write_text(folder / "sweep.json", json.dumps(strict({"source": sweep.source, "fixed": sweep.fixed, "axes": sweep.axes}), indent=2) + "\n")
     if todo:
-        from distributed import as_completed
-
         report(len(rows) / len(points), "starting workers")
         with workers(min(jobs, len(todo)) if scheduler is None else jobs, scheduler) as client:
             futures = {client.submit(attempt, checked[number].values, pure=False, retries=3): number for number in todo}  # type: ignore[union-attr]

@@ -341,13 +341,13 @@ def test_a_run_whose_damage_is_mended_goes_on(tmp_path):
     """Two damaged checkpoints: the message says which folder to remove, and then the run goes on from the beginning of that method."""
     from mfpde import runs
 
-    plan = runs.prepare(resolve(SMALL[0], [*SMALL[1:], "output.checkpoint_every=0"]))
+    plan = runs.prepare(resolve(SMALL[0], ["cells=64", *SMALL[3:], "t_end=3.0", "output.checkpoint_every=0"]))
     steps = 0
 
     def stops(share, stage):
         nonlocal steps
         steps += 1
-        if steps == 6:
+        if steps == 5:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
