@@ -42,7 +42,8 @@ def measure(quick: bool) -> claims.Findings:
     betas = [25.0, 100.0, 400.0]
     seeds = [1, 2] if quick else list(range(1, 11))
     found = claims.Findings(seeds=seeds)
-    rows: list[list] = [["beta", "fastest mode", "sqrt(2 beta)", "its rate", "2/e", "by finite volumes", "by moving cells", "clusters (seeds)", "mean over sqrt(2 beta)"]]
+    head = ["beta", "fastest mode", "sqrt(2 beta)", "its rate", "2/e", "by finite volumes", "by moving cells", "clusters (seeds)", "mean over sqrt(2 beta)"]
+    rows: list[list] = [head]
     means = []
     for beta in betas:
         mode, rate = fastest(beta)

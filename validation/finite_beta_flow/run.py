@@ -59,7 +59,7 @@ def moving_cells(name: str, beta: float) -> mf.Measure:
 def measure(quick: bool) -> claims.Findings:
     found = claims.Findings()
     betas = np.array([30.0, 300.0, 3000.0]) if quick else 10 ** np.arange(1.5, 4.6, 0.5)
-    n = 3000 if quick else 16_000
+    n = 3000 if quick else 6000
     times = np.array([0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0])
     figure = Figure(figsize=(10, 4), layout="constrained")
     against_beta, against_time = figure.subplots(1, 2)

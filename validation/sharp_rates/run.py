@@ -62,8 +62,8 @@ def fitted_rates(found: claims.Findings, quick: bool) -> None:
             predicted = mf.limits.rate(attention, p)
             horizon = (np.log(1 / LOW) + 4) / predicted
             problem = mf.Problem(attention, CIRCLE, law, horizon)
-            times = np.linspace(0.1 if quick else 0.0, 1.0, 25 if quick else 101) * horizon
-            run = mf.solve(problem, mf.ZeroTemperature(nodes=1500 if quick else 8000), save_at=times)
+            times = np.linspace(0.1 if quick else 0.0, 1.0, 25 if quick else 61) * horizon
+            run = mf.solve(problem, mf.ZeroTemperature(nodes=1500 if quick else 4000), save_at=times)
             W = distances(run, problem, p)
             window = fits.between(W, HIGH, LOW)
             equal = branch(attention, p) == "equal"
