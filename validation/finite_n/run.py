@@ -66,13 +66,13 @@ def measure(quick: bool) -> claims.Findings:
         found.numbers[f"d = {d}: error over kernel width at thirty tokens a kernel, largest over smallest beta"] = float(
             seen[betas[-1]][3] * np.sqrt(betas[-1]) / (seen[betas[0]][3] * np.sqrt(betas[0]))
         )
-        found.numbers[f"d = {d}: error with a hundredth of a token a kernel, in |V|"] = seen[betas[-1]][0]
+        found.numbers[f"d = {d}: error over kernel width with a hundredth of a token a kernel"] = seen[betas[-1]][0] * np.sqrt(betas[-1])
         hidden = velocity_error(d, betas[-1], int(max(2, 0.01 * betas[-1] ** ((d - 1) / 2))), rng, turned=False)
         found.numbers[f"d = {d}: the same with A = I, which hides it"] = hidden
         axes.loglog(crowd, 1 / np.sqrt(crowd), "k:", label=r"$n^{-1/2}$")
         axes.set(title=f"d = {d}", xlabel=r"$n\,\beta^{-(d-1)/2}$", ylabel=r"error of v over $\beta^{-1/2}$")
         axes.legend(fontsize=7)
-    found.tables["Root-mean-square velocity error of n random tokens of the uniform law, |V| = 1, A a rotation"] = rows
+    found.tables["Root-mean-square velocity error of n random tokens of the uniform law, |V| = 1, A a rotation without fixed tokens"] = rows
     found.figures["The finite-n wall: below one token in the kernel the velocity is that of the nearest neighbour, not of the mean field"] = figure
     return found
 
