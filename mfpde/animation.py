@@ -133,12 +133,15 @@ def _sphere_scene(figure: Any, trajectory: Trajectory) -> Any:
     first = trajectory.measures[0]
     values = [measure.density() if measure.mesh is not None else measure.weights for measure in trajectory.measures]
     top = max(float(value.max()) for value in values)
-    size = 4000 / len(first) if first.mesh is not None else 12.0
+    size = 240_000 / len(first) if first.mesh is not None else 12.0  # square points: the discs cover the sphere
     cloud = axes.scatter(*first.points.T, c=values[0], s=size, vmin=0, vmax=top, cmap="viridis", linewidths=0, depthshade=False)
+
+    heaviest = trajectory.final.points[int(np.argmax(values[-1]))]
+    towards = float(np.rad2deg(np.arctan2(heaviest[1], heaviest[0])))  # the film ends with the largest cluster in front
 
     def show(k: int) -> list[Any]:
         measure = trajectory.measures[k]
-        axes.view_init(elev=20, azim=30 + 120 * k / max(len(trajectory.times) - 1, 1))
+        axes.view_init(elev=20, azim=towards - 90 + 120 * k / max(len(trajectory.times) - 1, 1))
         eye = np.array([np.cos(np.deg2rad(axes.azim)), np.sin(np.deg2rad(axes.azim)), np.tan(np.deg2rad(20))])
         front = measure.points @ eye > 0 if measure.mesh is not None else slice(None)  # the far side is hidden
         cloud._offsets3d = tuple(measure.points[front].T)

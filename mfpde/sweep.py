@@ -120,7 +120,10 @@ def solve_point(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def attempt(values: dict[str, Any]) -> dict[str, Any]:
-    """`solve_point`, with a failure as a row that says what went wrong."""
+    """`solve_point` on one thread, with a failure as a row that says what went wrong."""
+    import numba
+
+    numba.set_num_threads(1)  # two workers on two cores, not two workers with two threads each; results do not depend on it
     try:
         return solve_point(values)
     except (InputError, NumericalError, MemoryError, FloatingPointError, ArithmeticError, ValueError) as error:
