@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from textwrap import fill
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -150,7 +151,7 @@ def gallery(found: claims.Findings, runs: dict[str, mf.Trajectory]) -> None:
             theta = (run.measures[k].angles() + np.pi) % (2 * np.pi) - np.pi
             order = np.argsort(theta)
             axes.plot(np.degrees(theta[order]), np.cumsum(run.measures[k].weights[order]), drawstyle="steps-post", lw=1, label=f"t = {run.times[k]:.3g}")
-        axes.set_title(f"({case}) {MEANING[case]}", fontsize=7)
+        axes.set_title(fill(f"({case}) {MEANING[case]}", 48), fontsize=7)
         axes.set(xlabel="angle (degrees)", ylabel="mass to the left")
         axes.legend(fontsize=6)
     found.figures["Gallery of terminal phases: distribution functions at the start, in the metastable phase and at the end"] = figure
