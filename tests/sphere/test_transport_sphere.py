@@ -114,6 +114,16 @@ def test_two_pictures_of_one_law_are_close(p):
     assert found < [0.01, 0.03][p - 1]
 
 
+def test_the_error_covers_laws_closer_than_the_mesh():
+    """5000 tokens and their law: W_2 = 0.05 or so, and coarse atoms exaggerate it; the finer mesh lies within the error of the coarser one."""
+    law = bump(3.0)
+    cells, cloud = masses(law, 2562), mf.Measure(law.sample(5000, np.random.default_rng(2)), np.full(5000, 1 / 5000))
+    coarse = distance_with_error(cells, cloud, 2, atoms=162)
+    fine = distance_with_error(cells, cloud, 2, atoms=642, estimate=False)
+    assert fine.value < coarse.value
+    assert coarse.value - fine.value <= coarse.error
+
+
 @both
 def test_few_atoms_against_many_are_not_coarsened(p):
     law, few = masses(bump(2.0), 10242), random_atoms(5, 4)
