@@ -65,13 +65,11 @@ def atoms(found: claims.Findings, quick: bool) -> None:
 
 
 def passing_time(problem: mf.Problem, method: Any, window: tuple[float, float], level: float = 0.998) -> tuple[float, dict[str, Any]]:
-    """When the resultant passes `level`, looked for in `window` with a cubic through 60 times."""
+    """When the resultant passes `level`, looked for in `window` at 60 times."""
     times = np.unique(np.append(np.linspace(*window, 60), problem.t_end))
     run = mf.solve(problem, method, save_at=times[times <= problem.t_end], observe=[mf.diagnostics.order_parameter])
-    values = run.observed["order_parameter"][:60]
-    above = int(np.argmax(values > level))
-    near = slice(max(above - 2, 0), above + 2)
-    return float(np.polyval(np.polyfit(values[near] - level, times[near], 3), 0.0)), run.stats
+    gap = -np.log1p(-np.minimum(run.observed["order_parameter"][:60], 1 - 1e-15))  # 1 - resultant falls exponentially at the end
+    return float(np.interp(-np.log1p(-level), gap, times[:60])), run.stats
 
 
 def two_clusters(found: claims.Findings, quick: bool) -> None:
@@ -86,8 +84,9 @@ def two_clusters(found: claims.Findings, quick: bool) -> None:
     found.numbers["two clusters, beta=4: moved mass x distance at the hand-over"] = stats["hand-over moved mass x distance"]
     if quick:
         return
-    handed, _ = passing_time(mf.cases.two_clusters(beta=6.0, t_end=1e5)[0], mf.Handover(mf.Lagrangian(cells=128, tol=1e-9)), (10.0, 2000.0))
-    window = (handed - 5.0, handed + 5.0)
+    run = mf.solve(mf.cases.two_clusters(beta=6.0, t_end=1e5)[0], mf.Handover(mf.Lagrangian(cells=128, tol=1e-9)))
+    merged = np.exp(run.stats["ln t of merger 1"])  # at a distance of 1e-6, some 12 after the resultant passes .998
+    window = (merged - 18.0, merged - 6.0)
     problem, _ = mf.cases.two_clusters(beta=6.0, t_end=window[1])
     cells, _ = passing_time(problem, mf.Lagrangian(cells=64, tol=1e-9), window)
     handed, _ = passing_time(problem, mf.Handover(mf.Lagrangian(cells=128, tol=1e-9)), window)
