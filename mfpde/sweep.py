@@ -15,6 +15,7 @@ import csv
 import io
 import itertools
 import json
+import logging
 import math
 import os
 from collections.abc import Iterable, Iterator
@@ -136,6 +137,7 @@ def workers(jobs: int, scheduler: str | None) -> Iterator[Any]:
     import dask
     from distributed import Client, LocalCluster
 
+    logging.getLogger("distributed").setLevel(logging.ERROR)  # a worker that is slow to leave is no news
     calm = {"distributed.worker.daemon": False, "distributed.scheduler.allowed-failures": 5, "distributed.logging.distributed": "error"}
     with dask.config.set(calm):
         if scheduler is not None:
