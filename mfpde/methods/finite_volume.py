@@ -135,7 +135,7 @@ class FiniteVolumeScheme:
                 break
             self.rejected += 1
             step *= 0.5 if not positive else max(0.2, 0.9 / change)
-            if step < self.SMALLEST_STEP * max(self.problem.t_end, 1.0):
+            if step < self.SMALLEST_STEP * max(state.time, 1 / max(self.strength, TINY)):
                 raise NumericalError(
                     f"The time step collapsed at t = {state.time:.6g}.\n"
                     f"  step = {step:.3g}, outflow rate {rate:.3g}, relative change of the velocity {change:.3g} cell widths.\n"

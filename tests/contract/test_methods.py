@@ -18,7 +18,10 @@ METHODS = [
     mf.Particles(n=60, placement="random", seed=5),
     mf.Particles(n=60, placement="nodes"),
     mf.Particles(n=60, placement="nodes", steps=24),
+    mf.Particles(n=60, placement="graded"),
     mf.ZeroTemperature(nodes=200),
+    mf.Lagrangian(cells=48, tol=1e-6),
+    mf.Handover(mf.Lagrangian(cells=48, tol=1e-6), mf.Clusters()),
 ]
 
 
