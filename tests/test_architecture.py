@@ -27,7 +27,7 @@ LAYERS = {
     "solver": 8, "export": 8, "citations": 8,
     "transport": 9, "transport_sphere": 9, "exact": 9,
     "diagnostics": 10,
-    "comparison": 11, "convergence": 11, "figures_sphere": 11, "figures": 11, "cases_sphere": 7, "cases": 11,
+    "comparison": 11, "convergence": 11, "figures": 11, "cases_sphere": 7, "cases": 11,
     "config": 12, "summary": 12,
     "runs": 13,
     "report": 14, "animation": 14, "sweep": 14,

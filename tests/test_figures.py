@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 import mfpde as mf
 from mfpde import figures
 from mfpde.convergence import ConvergenceTable
+from mfpde.figures import circle, laws, style
 from mfpde.trajectory import Trajectory
 
 CIRCLE = mf.Circle()
@@ -104,7 +105,7 @@ def test_single_tokens_and_points_that_come_and_go(tmp_path):
 @pytest.mark.parametrize(("centre", "clear"), [(0.0, np.pi), (np.pi / 2, -np.pi / 2), (3.0, 0.0)])
 def test_the_circle_is_cut_where_nothing_is(centre, clear):
     law = mf.initial.von_mises_mixture([centre], kappa=100)
-    view = figures._view_of(on_mesh([law], [0.0]))
+    view = laws._view_of(on_mesh([law], [0.0]))
     apart = abs((view.cut - centre + np.pi) % (2 * np.pi) - np.pi)
     assert apart > 1.4
     assert -1.5 * np.pi - 1e-9 <= view.cut <= 0
@@ -112,7 +113,7 @@ def test_the_circle_is_cut_where_nothing_is(centre, clear):
 
 def test_ticks_name_their_angles():
     for quarters in range(-8, 9):
-        text = figures._pi_label(quarters).strip("$").replace(r"\pi", "*np.pi").replace("-*", "-1*")
+        text = circle._pi_label(quarters).strip("$").replace(r"\pi", "*np.pi").replace("-*", "-1*")
         text = "1" + text if text.startswith("*") else text
         assert eval(text, {"np": np}) == pytest.approx(quarters * np.pi / 2)
 
@@ -189,8 +190,8 @@ def test_slope_lines_have_their_slope_and_touch_their_series(tmp_path):
         x, y = lines[label].get_data()
         assert -np.diff(np.log(y)) / np.diff(x) == pytest.approx(rate)
     assert lines["predicted, $e^{-0.5t}$"].get_ydata()[0] == pytest.approx(1.35, rel=0.05)  # raised by 1.35 above e^{-t/2}
-    assert lines["predicted, $e^{-0.5t}$"].get_color() == lines["density"].get_color() == figures.PALETTE[0]
-    assert lines["theory"].get_color() == figures.GUIDE
+    assert lines["predicted, $e^{-0.5t}$"].get_color() == lines["density"].get_color() == style.PALETTE[0]
+    assert lines["theory"].get_color() == style.GUIDE
     assert figure.axes[0].get_ylabel() == "$W_1$ (rad)"
     low, high = figure.axes[0].get_ylim()
     assert low < 2 * np.exp(-10) < 2 < high

@@ -7,7 +7,7 @@ import pytest
 
 import mfpde as mf
 from mfpde import figures
-from mfpde.figures_sphere import globe, mollweide
+from mfpde.figures.sphere import globe, mollweide
 
 SPHERE = mf.Sphere()
 
