@@ -118,7 +118,7 @@ def test_every_claim_says_what_would_refute_it(name):
         pytest.skip("judged by its exit code")
     assert "refute" in (folder / "README.md").read_text()
     for quantity, entry in json.loads((folder / "expected.json").read_text()).items():
-        assert len(entry["reason"]) > 3, quantity
+        assert entry["reason"].strip(), quantity
         assert {"low", "high"} & set(entry), quantity
 
 
