@@ -25,8 +25,8 @@ DRIFTS = {
 
 def measure(quick: bool) -> claims.Findings:
     found = claims.Findings()
-    cells, n, t_end = (642, 900, 5.0) if quick else (10_242, 4000, 8.0)
-    times = np.linspace(0, t_end, 6 if quick else 17)
+    cells, n, t_end = (642, 900, 5.0) if quick else (2562, 2000, 6.0)
+    times = np.linspace(0, t_end, 6 if quick else 13)
     spacing = SPHERE.mesh(cells).spacing
     figure = Figure(figsize=(11, 6.5), layout="constrained")
     decay = figure.add_subplot(2, 3, 4)
