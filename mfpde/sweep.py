@@ -160,10 +160,6 @@ def run_sweep(
 
     Points that failed before are tried again. Raises `InputError` when no point makes sense, without writing anything.
     """
-    try:
-        from distributed import as_completed
-    except ImportError:
-        raise needs("distributed", "sweep") from None
     points = sweep.points()
     checked = [_checked(sweep, point) for point in points]
     if all(isinstance(result, InputError) for result in checked):
@@ -172,6 +168,10 @@ def run_sweep(
         raise InputError(f"At least one worker.\n  jobs = {jobs}")
     if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / "sweep.json").exists())):
         raise InputError(f"The output folder already holds something else.\n  folder = {folder}\n  Choose another with -o.")
+    try:
+        from distributed import as_completed
+    except ImportError:
+        raise needs("distributed", "sweep") from None
     if (folder / "sweep.json").exists():
         _same_sweep(folder, sweep)
     rows: dict[int, dict[str, Any]] = {}
