@@ -16,7 +16,7 @@ from scipy import fft
 
 import mfpde as mf
 from mfpde import claims
-from mfpde.attention.blocks import Blocks
+from mfpde.attention.blocks import PARALLEL_POINTS, Blocks
 from mfpde.attention.direct import EPS, Direct
 
 CIRCLE = mf.Circle()
@@ -85,7 +85,7 @@ def mesh_table(cells: int, betas: tuple[float, ...], found: dict[str, float]) ->
             blocks, direct = Blocks(attention, x, x, TOL), Direct(attention, x, x)
             for name in STATES:
                 w = state(name, theta)
-                times[label, name] = ours = seconds(lambda b=blocks, w=w: b.evaluate(w), 7)
+                times[label, name] = ours = seconds(lambda b=blocks, w=w: b.evaluate(w), 7, THREADS if cells >= PARALLEL_POINTS else 1)
                 theirs = direct_seconds(direct, w, cells if cells <= 8192 else 200)
                 log_z, mean, bound = blocks.evaluate(w)
                 rows = np.linspace(0, cells - 1, 60).astype(int)
@@ -134,7 +134,7 @@ def particles(counts: tuple[int, ...], found: dict[str, float]) -> None:
     for n in counts:
         y = CIRCLE.points(np.random.default_rng(0).uniform(0, 2 * np.pi, n))
         w = np.full(n, 1 / n)
-        threads = THREADS if 2 * n >= 200_000 else 1
+        threads = THREADS if n >= PARALLEL_POINTS else 1
         planning = seconds(lambda y=y: Blocks(attention, y, y, TOL), 3)
         blocks = Blocks(attention, y, y, TOL)
         velocity = seconds(lambda b=blocks, w=w: b.evaluate(w), 5, threads)
