@@ -106,7 +106,7 @@ class Row:
     pairs: float
     log_z_error: float
     mean_error: float
-    library: float = math.nan
+    scalar: float = math.nan
     vectorised: float = math.nan
 
     def __str__(self) -> str:
@@ -114,8 +114,8 @@ class Row:
         entries = [f"{self.cells}", self.matrix, f"{self.beta:g}", self.state, f"{self.seconds:.4f}", f"{self.processor:.4f}", tiers]
         entries += [f"{self.tree_seconds:.4f}", f"{self.tree_processor:.4f}", f"{self.pairs:.0f}"]
         entries += [f"{self.log_z_error:.0e}", f"{self.mean_error:.0e}"]
-        if self.library > 0:
-            entries += [f"{self.library:.2f}", f"{self.vectorised:.3f}", f"{self.library / self.seconds:.0f}", f"{self.vectorised / self.seconds:.1f}"]
+        if self.scalar > 0:
+            entries += [f"{self.scalar:.2f}", f"{self.vectorised:.3f}", f"{self.scalar / self.seconds:.0f}", f"{self.vectorised / self.seconds:.1f}"]
         return "| " + " | ".join(entries) + " |"
 
 
@@ -158,7 +158,7 @@ def with_direct(row: Row) -> Row:
     """Add the times of the sums over all pairs, measured on a part of the targets."""
     mesh = SPHERE.mesh(row.cells)
     attention = mf.Attention(MATRICES[row.matrix], np.eye(3), np.eye(3), row.beta)
-    row.library, row.vectorised = direct_seconds(attention, mesh.centres, state(row.state, mesh.centres, mesh.volumes), 4096)
+    row.scalar, row.vectorised = direct_seconds(attention, mesh.centres, state(row.state, mesh.centres, mesh.volumes), 4096)
     return row
 
 
@@ -174,7 +174,7 @@ def measure(quick: bool) -> dict[str, float]:
         rows.append(with_direct(row))
         print(row, flush=True)
         where = f"{row.state}, {row.matrix}, beta=100, N={row.cells}"
-        found[f"{where}: compiled sum / ours"] = row.library / row.seconds
+        found[f"{where}: compiled sum / ours"] = row.scalar / row.seconds
         found[f"{where}: vectorised sum / ours"] = row.vectorised / row.seconds
     print(f"\n{HEAD}\n|" + "---|" * 12)
     tables = [(10242, [10.0, 1000.0])] if quick else [(40962, [1.0, 10.0, 30.0, 100.0, 1e3, 1e4]), (163842, [10.0, 30.0, 100.0, 1e3, 1e4])]
