@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mfpde.errors import InputError
+from mfpde.geometry import Circle
 from mfpde.mesh import Mesh
 
 
@@ -84,8 +85,7 @@ class Measure:
         """Angles of the points in [0, 2 pi), shape (n,); on the circle only."""
         if self.points.shape[1] != 2:
             raise InputError(f"Only points of the circle have an angle.\n  These points live in R^{self.points.shape[1]}.")
-        theta = np.arctan2(self.points[:, 1], self.points[:, 0]) % (2 * np.pi)
-        return np.where(theta >= 2 * np.pi, 0.0, theta)
+        return Circle().angles(self.points)
 
     def __repr__(self) -> str:
         kind = f"{len(self)} atoms" if self.mesh is None else f"cell masses on {self.mesh!r}"
