@@ -148,7 +148,8 @@ def workers(jobs: int, scheduler: str | None) -> Iterator[Any]:
             with client:
                 yield client
         else:
-            local = LocalCluster(n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1")
+            # Port 0: any free one. Without an address the scheduler's web server insists on 8787, which another sweep may hold.
+            local = LocalCluster(n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1")
             with local, Client(local, set_as_default=False) as client:
                 yield client
 

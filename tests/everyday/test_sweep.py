@@ -7,9 +7,11 @@ import importlib.util
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -63,7 +65,11 @@ def test_logarithmic_ranges_hit_their_ends():
 @needs_dask
 def test_one_and_two_workers_give_the_same_table_and_finished_points_are_kept(tmp_path):
     sweep = parse_sweep("poisson", [*WORDS, "order=2,3"])  # order 3 does not exist: those points fail
-    rows, failures = run_sweep(sweep, tmp_path / "two", jobs=2)
+    with socket.socket() as other:  # another sweep's web server: dask's own port is taken, by this test or by somebody else
+        with suppress(OSError):
+            other.bind(("127.0.0.1", 8787))
+            other.listen()
+        rows, failures = run_sweep(sweep, tmp_path / "two", jobs=2)
     assert len(rows) == 12
     assert len(failures) == 6
     assert all("order = 3" in failure for failure in failures)
@@ -96,7 +102,7 @@ def test_a_worker_is_killed_and_no_point_is_lost(tmp_path):
         return process
 
     try:
-        scheduler = start("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+        scheduler = start("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--dashboard-address", "127.0.0.1:0")
         assert scheduler.stderr is not None
         address = next(found.group() for line in scheduler.stderr if (found := re.search(r"tcp://127\.0\.0\.1:\d+", line)))
         workers = [
