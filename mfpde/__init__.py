@@ -35,7 +35,7 @@ _HOME = {
     "load": "trajectory",
     "wasserstein": "transport",
     "converge": "convergence",
-    "Checkpoints": "checkpoint",
+    "Checkpoints": "storage.checkpoint",
     "citation": "citations",
     "InputError": "errors",
     "NumericalError": "errors",

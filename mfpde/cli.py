@@ -87,19 +87,19 @@ def run(source: Source, overrides: Overrides = None, output: Output = None, quie
 
     shown = progress_of(progress, quiet)
     with reporter(shown, 1.0, source) as report:  # from the first second on: loading the package may take as long
-        from mfpde import runs
-        from mfpde.config import resolve
+        from mfpde.runs import experiment
+        from mfpde.runs.config import resolve
 
         config = resolve(source, overrides or [])
-        folder = runs.fresh_folder(config.name, output)
+        folder = experiment.fresh_folder(config.name, output)
         report(0.0, "preparing")
-        plan = runs.prepare(config)
+        plan = experiment.prepare(config)
         if shown:
             report(0.0, "estimating the cost")
-            costs = runs.estimate(plan)
+            costs = experiment.estimate(plan)
             if sum(cost.seconds for cost in costs.values()) >= LONG_RUN:
                 announce(shown, "cost at the pace of the first steps", **costs)
-        _, text = runs.run(plan, folder, report=report)
+        _, text = experiment.run(plan, folder, report=report)
     _conclude(folder, text, quiet, shown)
 
 
@@ -110,15 +110,15 @@ def resume(folder: Folder, quiet: Quiet = False, progress: Progress = "auto") ->
 
     shown = progress_of(progress, quiet)
     with reporter(shown, 1.0, folder) as report:
-        from mfpde import runs
+        from mfpde.runs import experiment
 
-        run_folder = runs.RunFolder.open(folder)
+        run_folder = experiment.RunFolder.open(folder)
         config = run_folder.config()
         if run_folder.record["state"] == "done":
             typer.echo(f"{folder} is finished.")
             return
         report(0.0, "preparing")
-        _, text = runs.resume(run_folder, runs.prepare(config), report=report)
+        _, text = experiment.resume(run_folder, experiment.prepare(config), report=report)
     _conclude(run_folder.path, text, quiet, shown)
 
 
@@ -139,8 +139,8 @@ def compare(source: Source, overrides: Overrides = None, quiet: Quiet = False, p
 
     with reporter(progress_of(progress, quiet), 1.0, source) as report:
         from mfpde.comparison import compare as compare_methods
-        from mfpde.config import resolve
-        from mfpde.summary import summary
+        from mfpde.runs.config import resolve
+        from mfpde.runs.summary import summary
 
         config = resolve(source, overrides or [])
         comparison = compare_methods(config.problem(), config.methods(), config.times(), report=report)
@@ -157,7 +157,7 @@ def converge(
     from mfpde.cases import build, exact_law
     from mfpde.convergence import converge as refine
     from mfpde.errors import InputError
-    from mfpde.runfile import parse
+    from mfpde.runs.runfile import parse
 
     given = parse(overrides or [])
     problem, method = build(case, **given)
@@ -181,8 +181,8 @@ def validate(
     import time as clock
     from pathlib import Path
 
-    from mfpde import validate as suite
-    from mfpde.validation_page import page
+    from mfpde.claims import suite
+    from mfpde.claims.page import page
 
     claims = suite.find_claims()
     started, wanted = clock.monotonic(), suite.chosen(claims, names or [])
@@ -221,7 +221,7 @@ def sweep(
     from mfpde.progress import reporter
 
     with reporter(progress_of(progress, quiet), 1.0, "sweep") as report:
-        from mfpde import sweep as sweeps
+        from mfpde.runs import sweep as sweeps
 
         planned = sweeps.parse_sweep(source, axes)
         folder = Path(output) if output is not None else Path("runs") / f"{Path(source).stem}-sweep"
@@ -237,7 +237,7 @@ def sweep(
 @app.command()
 def report(folder: Folder, output: Output = None) -> None:
     """One self-contained HTML page about a run, DIR/report.html when no other name is given (extra "report")."""
-    from mfpde import report as pages
+    from mfpde.runs import report as pages
 
     typer.echo(pages.write(folder, output))
 
@@ -250,7 +250,7 @@ def animate(
     seconds: Annotated[float, typer.Option(help="Length of the film.")] = 6.0,
 ) -> None:
     """A film of a run: .gif, or .mp4 where ffmpeg is installed; DIR/NAME.gif when no other name is given."""
-    from mfpde import animation
+    from mfpde.runs import animation
 
     typer.echo(animation.write(folder, output, method=method, seconds=seconds))
 
@@ -262,9 +262,9 @@ def export(
     form: Annotated[str, typer.Option("--format", help='nc: NetCDF, one file a method (extra "io"); csv: the observables in one table.')] = "nc",
 ) -> None:
     """The trajectories of a run for other programs, beside those in DIR when no other name is given."""
-    from mfpde import runs
+    from mfpde.runs import experiment
 
-    for path in runs.export(folder, output, form):
+    for path in experiment.export(folder, output, form):
         typer.echo(path)
 
 
@@ -279,8 +279,8 @@ def info(
     from pathlib import Path
 
     from mfpde.citations import citation
-    from mfpde.config import resolve
     from mfpde.errors import InputError
+    from mfpde.runs.config import resolve
 
     if source is not None and (Path(source) / "run.toml").is_file():
         source = str(Path(source) / "run.toml")
@@ -299,7 +299,7 @@ def info(
 def _versions() -> None:
     import platform
 
-    from mfpde.provenance import commit, versions
+    from mfpde.storage.provenance import commit, versions
 
     typer.echo(f"mfpde {__version__}, Python {platform.python_version()}, {platform.platform()}")
     for package, version in list(versions().items())[1:]:

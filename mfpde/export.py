@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mfpde.archive import common_mesh, write_whole
 from mfpde.errors import InputError
+from mfpde.storage.archive import common_mesh, write_whole
 from mfpde.trajectory import Trajectory
 
 if TYPE_CHECKING:

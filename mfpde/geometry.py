@@ -9,7 +9,7 @@ import numpy as np
 
 from mfpde.errors import InputError
 from mfpde.mesh import Mesh, circle_mesh
-from mfpde.sphere_mesh import sphere_mesh
+from mfpde.mesh.icosahedral import sphere_mesh
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mfpde.checkpoint import Checkpoints, Moment, total_statistics
 from mfpde.errors import InputError, NumericalError
 from mfpde.interruption import Interrupted, asked
 from mfpde.measure import Measure
 from mfpde.methods.base import Method, Scheme, State
 from mfpde.model import Problem
+from mfpde.storage.checkpoint import Checkpoints, Moment, total_statistics
 from mfpde.trajectory import Trajectory
 
 Observer = Callable[[Measure, Problem], Any]
@@ -39,7 +39,7 @@ def solve(
         The functions of `mf.diagnostics` have this form.
     progress : bool or callable
         True draws a bar with the remaining time on a terminal; a callable gets `(time, state)` after each step.
-    checkpoints : mfpde.checkpoint.Checkpoints, optional
+    checkpoints : mfpde.storage.checkpoint.Checkpoints, optional
         A folder from which an interrupted run goes on, bit for bit, when the same call is made again.
 
     Returns

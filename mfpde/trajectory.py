@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mfpde.archive import DAMAGE, as_numbers, pack_laws, read_arrays, unpack_laws, write_arrays, write_whole
 from mfpde.errors import InputError
 from mfpde.measure import Measure
+from mfpde.storage.archive import DAMAGE, as_numbers, pack_laws, read_arrays, unpack_laws, write_arrays, write_whole
 
 if TYPE_CHECKING:
     from mfpde.methods.base import Method

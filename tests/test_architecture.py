@@ -15,24 +15,20 @@ PACKAGE = Path(mf.__file__).parent
 
 # what may import what: a module imports only from lower layers, or from siblings of its own layer without a cycle
 LAYERS = {
-    "errors": 0, "compiled": 0, "stages": 0, "interruption": 0, "provenance": 0,
-    "mesh": 1, "sphere_mesh": 1, "model": 1,
-    "geometry": 2, "sphere_quadrature": 2, "fisher": 2,
+    "errors": 0, "compiled": 0, "stages": 0, "interruption": 0,
+    "mesh": 1, "model": 1,
+    "geometry": 2,
     "measure": 3,
-    "initial": 4, "initial_sphere": 4, "attention": 4,
+    "initial": 4, "attention": 4,
     "limits": 5, "flux": 5, "stepping": 5,
     "methods": 6,
-    "runfile": 1, "archive": 7, "trajectory": 7, "checkpoint": 7, "progress": 7,
-    "weights": 8,
+    "storage": 7, "trajectory": 7, "progress": 7,
     "solver": 8, "export": 8, "citations": 8,
-    "transport": 9, "transport_sphere": 9, "exact": 9,
+    "transport": 9, "exact": 9,
     "diagnostics": 10,
-    "comparison": 11, "convergence": 11, "figures": 11, "cases_sphere": 7, "cases": 11,
-    "config": 12, "summary": 12,
-    "runs": 13,
-    "report": 14, "animation": 14, "sweep": 14,
-    "fits": 1, "claims": 12, "validate": 13, "validation_page": 14,
-    "cli": 15, "__main__": 16,
+    "comparison": 11, "convergence": 11, "figures": 11, "cases": 11,
+    "claims": 12, "runs": 12,
+    "cli": 13, "__main__": 14,
 }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial import SphericalVoronoi, cKDTree
 
 import mfpde as mf
-from mfpde.sphere_mesh import SIZES, icosphere
+from mfpde.mesh.icosahedral import SIZES, icosphere
 
 LEVELS = [int(size) for size in SIZES[:6]]
 SPHERE = mf.Sphere()

@@ -11,8 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 import mfpde as mf
-from mfpde import claims, fits, validate
+from mfpde import claims
 from mfpde.attention import AttentionOperator
+from mfpde.claims import fits, suite
 from mfpde.cli import app
 from mfpde.errors import InputError
 
@@ -75,11 +76,11 @@ def test_a_claim_that_fails_gives_exit_code_1(toy):
 
 
 def test_scripts_without_a_record_are_judged_by_their_exit_code(toy):
-    outcomes = validate.validate(toy / "validation", ["plain"], quick=True)
+    outcomes = suite.validate(toy / "validation", ["plain"], quick=True)
     assert not outcomes[0].holds  # exit code 2
     assert "said" in outcomes[0].output
     (toy / "validation" / "plain" / "run.py").write_text("import argparse; p = argparse.ArgumentParser(); p.add_argument('--quick'); p.parse_args()")
-    assert validate.validate(toy / "validation", ["plain"], jobs=2)[0].holds  # does not take -o
+    assert suite.validate(toy / "validation", ["plain"], jobs=2)[0].holds  # does not take -o
     (toy / "validation" / "plain" / "run.py").write_text("raise ValueError('broken script')")
     result = run("plain")
     assert result.exit_code == 1
@@ -90,7 +91,7 @@ def test_wrong_usage(toy):
     assert run("tyo").exit_code == 2
     assert "toy" in run("tyo").output
     with pytest.raises(InputError, match="jobs"):
-        validate.validate(toy / "validation", [], jobs=0)
+        suite.validate(toy / "validation", [], jobs=0)
 
 
 def test_nothing_unexpected_passes():
@@ -111,7 +112,7 @@ def test_fits_recover_slopes_with_their_interval():
     assert fits.between(np.array([1.0, 0.3, 0.2, 0.5]), 0.4, 0.1) == slice(1, 4)
 
 
-@pytest.mark.parametrize("name", validate.names_in(CLAIMS))
+@pytest.mark.parametrize("name", suite.names_in(CLAIMS))
 def test_every_claim_says_what_would_refute_it(name):
     folder = CLAIMS / name
     if "claims.run" not in (folder / "run.py").read_text():

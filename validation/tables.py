@@ -29,7 +29,7 @@ def numbers(name: str) -> str:
 
 def everything(name: str) -> str:
     """Verdicts, tables and figures of one claim."""
-    from mfpde.validate import read_verdict
+    from mfpde.claims.suite import read_verdict
 
     record = json.loads((RESULTS / f"{name}.json").read_text())
     verdicts = [read_verdict(entry) for entry in record["verdicts"]]

@@ -17,7 +17,7 @@ from scipy.special import ive
 from mfpde.errors import InputError, NumericalError
 from mfpde.geometry import Sphere
 from mfpde.initial import InitialLaw
-from mfpde.initial_sphere import SphereDensity, frame_of
+from mfpde.initial.sphere import SphereDensity, frame_of
 from mfpde.model import Attention
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from mfpde.errors import InputError
 from mfpde.figures.style import GUIDE, PALETTE, WIDTH, _by, _colour_map, _legend_below
-from mfpde.initial_sphere import frame_of
+from mfpde.initial.sphere import frame_of
 from mfpde.measure import Measure
 from mfpde.model import Problem
 from mfpde.trajectory import Trajectory

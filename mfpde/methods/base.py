@@ -7,8 +7,8 @@ The contract of a scheme, which `tests/contract` checks for every method:
    and it never alters the state it was given. The last step may pass the final time.
 3. `measure(before, after, time)` is the law at any time of the last step, as accurate as the step itself.
 4. `statistics()` is a flat dictionary of counts and of seconds by stage, for the end-of-run table. Names say how two parts of a resumed run add up:
-   `mfpde.checkpoint.total_statistics`.
-5. A method that draws random numbers while it runs keeps its generator in the state: `mfpde.checkpoint.generator_to_array`.
+   `mfpde.storage.checkpoint.total_statistics`.
+5. A method that draws random numbers while it runs keeps its generator in the state: `mfpde.storage.checkpoint.generator_to_array`.
 
 A scheme may also have `verdict(state) -> (status, remark)`: what a run that ends in this state should be called, "done" or else, and a sentence
 for its message. `FiniteVolume` tells so of clusters that its mesh does not resolve.

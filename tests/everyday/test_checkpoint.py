@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import mfpde as mf
-from mfpde.checkpoint import Checkpoints, generator_from_array, generator_to_array
 from mfpde.interruption import Interrupted, polite
 from mfpde.methods.base import State
+from mfpde.storage.checkpoint import Checkpoints, generator_from_array, generator_to_array
 
 CIRCLE = mf.Circle()
 ATTENTION = mf.Attention([[1.1, 0.3], [-0.2, 0.9]], np.eye(2), [[1.0, 0.2], [0.0, 0.6]], 8.0)
@@ -142,7 +142,7 @@ def test_a_damaged_checkpoint_is_passed_over(damage, which, tmp_path):
 
 def test_a_death_between_the_laws_and_their_checkpoint_changes_nothing(tmp_path, monkeypatch):
     """Files of laws are written before the checkpoint that counts on them; here the process dies in between."""
-    import mfpde.checkpoint as checkpoint
+    import mfpde.storage.checkpoint as checkpoint
 
     problem, method = PAIRS[0]
     whole, _ = solve(problem, method)
@@ -223,10 +223,10 @@ def test_a_real_process_is_killed_and_resumed(number, tmp_path):
         assert "mfpde resume out" in errors
     else:
         assert process.returncode == -signal.SIGKILL
-    from mfpde import runs
-    from mfpde.config import resolve
+    from mfpde.runs import experiment
+    from mfpde.runs.config import resolve
 
-    folder = runs.RunFolder.open(tmp_path / "out")
+    folder = experiment.RunFolder.open(tmp_path / "out")
     assert folder.record["state"] == ("interrupted" if number == signal.SIGINT else "running")
     assert folder.config().hash == resolve("two_clusters", words[1:]).hash
     again = start("resume", "out", "-q", cwd=tmp_path)

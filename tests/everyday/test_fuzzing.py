@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-import mfpde.runs
+import mfpde.runs.experiment
 from mfpde.cli import app
-from mfpde.config import resolve
-from mfpde.runfile import to_toml
+from mfpde.runs.config import resolve
+from mfpde.runs.runfile import to_toml
 
 MORE = int(os.environ.get("MFPDE_FUZZ", "1"))  # times as many examples, for a long search
 QUIET = settings(deadline=None, suppress_health_check=list(HealthCheck))
@@ -40,7 +40,7 @@ def assert_named(result, *codes: int) -> None:
 def dry(tmp_path, monkeypatch):
     """A working folder in which a run ends where the solving would begin."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(mfpde.runs, "run", lambda plan, folder, report: (None, "would run"))
+    monkeypatch.setattr(mfpde.runs.experiment, "run", lambda plan, folder, report: (None, "would run"))
     monkeypatch.setattr(mfpde.cli, "_conclude", lambda *words: None)
     return tmp_path
 
@@ -118,7 +118,7 @@ def folders(tmp_path_factory):
     small = ["concentration", "beta=5", "cells=16", "t_end=0.3", "methods.particles.n=10", "methods.flow.nodes=16"]
     small += ["output.times=4", "output.checkpoint_every=0"]
     assert CliRunner().invoke(app, ["run", *small, "-o", str(home / "done"), "-q"]).exit_code == 0
-    plan = mfpde.runs.prepare(resolve(small[0], small[1:]))
+    plan = mfpde.runs.experiment.prepare(resolve(small[0], small[1:]))
     steps = 0
 
     def stops(share, stage):
@@ -128,7 +128,7 @@ def folders(tmp_path_factory):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        mfpde.runs.run(plan, home / "stopped", report=stops)
+        mfpde.runs.experiment.run(plan, home / "stopped", report=stops)
     return home
 
 
@@ -165,7 +165,7 @@ def test_damaged_folders(folders, tmp_path_factory, monkeypatch, which, number, 
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "lock")
     damage(files[number % len(files)], how)
     before = contents(folder)
-    monkeypatch.setattr(mfpde.runs, "draw", lambda comparison: {})  # pictures take most of the time
+    monkeypatch.setattr(mfpde.runs.experiment, "draw", lambda comparison: {})  # pictures take most of the time
     result = run("resume", str(folder), "-q")
     assert_named(result, 0, 2)
     after = contents(folder)

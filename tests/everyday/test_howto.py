@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import mfpde.runs
+import mfpde.runs.experiment
 from mfpde.cli import app
 
 # the sockets of dask close when the garbage collector finds them
@@ -22,7 +22,7 @@ BLOCK = re.compile(r"(?:<!-- file: (?P<file>\S+) -->\n)?```(?P<language>\w+)\n(?
 def test_the_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if page.stem != "look":
-        monkeypatch.setattr(mfpde.runs, "draw", lambda comparison: {})  # pictures take longest, and that page is about them
+        monkeypatch.setattr(mfpde.runs.experiment, "draw", lambda comparison: {})  # pictures take longest, and that page is about them
     if page.stem == "sweep":
         pytest.importorskip("distributed", reason='the extra "sweep" is not installed')
     for block in BLOCK.finditer(page.read_text()):

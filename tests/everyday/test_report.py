@@ -151,8 +151,8 @@ def test_the_page_lives_in_a_browser(which, folders, browser):
 @needs_plotly
 def test_texts_cannot_break_the_page(folders):
     """What stands in run.json is text, not markup."""
-    from mfpde.report import page
-    from mfpde.runs import read
+    from mfpde.runs.experiment import read
+    from mfpde.runs.report import page
 
     run, _, trajectories = read(folders / "circle")
     evil = "</script><script>alert(1)</script>"

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import mfpde as mf
 from mfpde.cli import app
-from mfpde.config import resolve
+from mfpde.runs.config import resolve
 
 SMALL = ["poisson", "cells=32", "t_end=0.3", "methods.particles.n=20", "output.times=4"]
 FILE = """
@@ -222,9 +222,9 @@ def test_resuming_a_finished_run_changes_nothing(tmp_path):
 
 
 def test_two_processes_do_not_share_a_folder(tmp_path):
-    from mfpde import runs
+    from mfpde.runs import experiment
 
-    folder = runs.RunFolder.create(tmp_path / "out", runs.prepare(resolve(SMALL[0], SMALL[1:])))
+    folder = experiment.RunFolder.create(tmp_path / "out", experiment.prepare(resolve(SMALL[0], SMALL[1:])))
     with folder.locked(), pytest.raises(mf.InputError, match="Another process"), folder.locked():
         pass
 
@@ -302,17 +302,18 @@ def test_what_to_cite():
     assert "watanabe1994constants" in repr(citation)
     assert "<table>" in citation._repr_html_()
     from mfpde.citations import BY_METHOD, ENTRIES
-    from mfpde.config import METHODS
+    from mfpde.runs.config import METHODS
 
     assert set(BY_METHOD) == set(METHODS)
     assert {key for keys in BY_METHOD.values() for key in keys} <= set(ENTRIES)
 
 
 def test_the_cost_is_estimated_before_a_long_run(tmp_path, monkeypatch):
-    from mfpde import cli, runs
+    from mfpde import cli
+    from mfpde.runs import experiment
 
-    plan = runs.prepare(resolve("two_clusters", ["cells=128", "t_end=20.0", "only=pde", "output.times=3"]))
-    promised = runs.estimate(plan, patience=0.05)["pde"]
+    plan = experiment.prepare(resolve("two_clusters", ["cells=128", "t_end=20.0", "only=pde", "output.times=3"]))
+    promised = experiment.estimate(plan, patience=0.05)["pde"]
     run = mf.solve(plan.problem, plan.methods["pde"], save_at=plan.times)
     assert run.stats["steps"] / 10 < promised.steps < 10 * run.stats["steps"]  # at the pace of the first steps: an order of magnitude, no more
     monkeypatch.setattr(cli, "LONG_RUN", 0.0)
@@ -325,7 +326,7 @@ def test_the_cost_is_estimated_before_a_long_run(tmp_path, monkeypatch):
 
 
 def test_a_full_disk_is_named(tmp_path, monkeypatch):
-    import mfpde.archive as archive
+    import mfpde.storage.archive as archive
 
     def full(number):
         raise OSError(28, "No space left on device")
@@ -339,9 +340,9 @@ def test_a_full_disk_is_named(tmp_path, monkeypatch):
 
 def test_a_run_whose_damage_is_mended_goes_on(tmp_path):
     """Two damaged checkpoints: the message says which folder to remove, and then the run goes on from the beginning of that method."""
-    from mfpde import runs
+    from mfpde.runs import experiment
 
-    plan = runs.prepare(resolve(SMALL[0], ["cells=64", *SMALL[3:], "t_end=3.0", "output.checkpoint_every=0"]))
+    plan = experiment.prepare(resolve(SMALL[0], ["cells=64", *SMALL[3:], "t_end=3.0", "output.checkpoint_every=0"]))
     steps = 0
 
     def stops(share, stage):
@@ -351,7 +352,7 @@ def test_a_run_whose_damage_is_mended_goes_on(tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        runs.run(plan, tmp_path / "out", report=stops)
+        experiment.run(plan, tmp_path / "out", report=stops)
     for path in (tmp_path / "out" / "checkpoints" / "pde").glob("?.npz"):
         path.write_bytes(b"damaged")
     result = run("resume", str(tmp_path / "out"), "-q")

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 import mfpde as mf
 from mfpde.cli import app
-from mfpde.sweep import parse_sweep, run_sweep, to_xarray
+from mfpde.runs.sweep import parse_sweep, run_sweep, to_xarray
 
 needs_dask = pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason='the extra "sweep" (distributed) is not installed')
 # tornado and dask open sockets whose closing races with the garbage collector; that is no business of ours

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mfpde as mf
-from mfpde.cases_sphere import direction, turned
+from mfpde.cases.sphere import direction, turned
 from mfpde.exact.sphere import axisymmetric_law, growth_rate, rapidity
 
 SPHERE = mf.Sphere()

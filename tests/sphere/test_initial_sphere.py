@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import mfpde as mf
-from mfpde.fisher import fisher_halfspace
-from mfpde.sphere_quadrature import cell_triangles, hemisphere, integral, quarters, settle, whole_sphere
+from mfpde.initial.fisher import fisher_halfspace
+from mfpde.initial.quadrature import cell_triangles, hemisphere, integral, quarters, settle, whole_sphere
 
 SPHERE = mf.Sphere()
 AXIS = np.array([0.48, -0.6, 0.64])

@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import mfpde as mf
-from mfpde.cases_sphere import tilted, turned
+from mfpde.cases.sphere import tilted, turned
 from mfpde.methods.zero_temperature import density, flow
 
 SPHERE = mf.Sphere()

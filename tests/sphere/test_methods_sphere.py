@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import mfpde as mf
-from mfpde.cases_sphere import direction, tilted, turned
+from mfpde.cases.sphere import direction, tilted, turned
 from mfpde.exact import merge_time
 from mfpde.exact.sphere import axisymmetric_law, growth_rate
-from mfpde.transport_sphere import axial_distance
+from mfpde.transport.sphere import axial_distance
 
 SPHERE = mf.Sphere()
 ATTENTION = mf.Attention([[1.1, 0.3, 0.0], [-0.2, 0.9, 0.1], [0.0, 0.2, 0.8]], np.eye(3), [[1.0, 0.2, 0.0], [0.0, 0.6, 0.1], [0.1, 0.0, 0.3]], 4.0)

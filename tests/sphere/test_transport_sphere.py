@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mfpde as mf
-from mfpde.transport_sphere import _linear_program, _to_two_atoms, axial_distance, coarsened, distance_with_error
+from mfpde.transport.sphere import _linear_program, _to_two_atoms, axial_distance, coarsened, distance_with_error
 
 SPHERE = mf.Sphere()
 AXIS = np.array([0.48, -0.6, 0.64])

@@ -9,7 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import mfpde as mf
-from mfpde import claims, exact, fits
+from mfpde import claims, exact
+from mfpde.claims import fits
 
 CIRCLE = mf.Circle()
 

@@ -9,7 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import mfpde as mf
-from mfpde import claims, fits
+from mfpde import claims
+from mfpde.claims import fits
 from mfpde.methods.zero_temperature import density, flow
 
 CIRCLE = mf.Circle()

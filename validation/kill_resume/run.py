@@ -71,7 +71,7 @@ def command(words: list[str]) -> int:
 def march(file: Path, folder: Path) -> int:
     """Solve with checkpoints in `folder`, from where they are; save the trajectory."""
     import mfpde as mf
-    from mfpde.config import resolve
+    from mfpde.runs.config import resolve
 
     config = resolve(str(file))
     where = mf.Checkpoints(folder / "checkpoints", config.checkpoint_every)
@@ -172,7 +172,7 @@ def campaign(name: str, runs: int, rng: random.Random, home: Path, *, whole_comm
 def measure(quick: bool) -> claims.Findings:
     os.environ.setdefault("NUMBA_THREADING_LAYER", "workqueue")  # survives a fork, which OpenMP does not
     import mfpde.cli
-    import mfpde.runs  # noqa: F401  loaded once, before the children fork
+    import mfpde.runs.experiment  # noqa: F401  loaded once, before the children fork
 
     found = claims.Findings(seeds=[SEED])
     rows: list[list[object]] = [["method", "what is killed", "runs", "kills", "continued from a checkpoint", "seconds of a whole run", "differences"]]

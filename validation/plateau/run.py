@@ -9,7 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import mfpde as mf
-from mfpde import claims, fits
+from mfpde import claims
+from mfpde.claims import fits
 
 CIRCLE = mf.Circle()
 I = np.eye(2)

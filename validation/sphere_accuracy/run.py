@@ -8,11 +8,11 @@ import numpy as np
 
 import mfpde as mf
 from mfpde import claims
-from mfpde.cases_sphere import direction, tilted, turned
+from mfpde.cases.sphere import direction, tilted, turned
 from mfpde.exact import sphere as exact_sphere
+from mfpde.initial.quadrature import cell_triangles, integral
 from mfpde.methods.zero_temperature import density
-from mfpde.sphere_quadrature import cell_triangles, integral
-from mfpde.transport_sphere import axial_distance
+from mfpde.transport.sphere import axial_distance
 
 SPHERE = mf.Sphere()
 I = np.eye(3)

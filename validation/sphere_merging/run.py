@@ -8,7 +8,7 @@ import numpy as np
 
 import mfpde as mf
 from mfpde import claims, exact
-from mfpde.cases_sphere import turned
+from mfpde.cases.sphere import turned
 
 SPHERE = mf.Sphere()
 BETA, DISTANCE = 4.0, 2.0

@@ -9,9 +9,9 @@ import numpy as np
 
 import mfpde as mf
 from mfpde import claims
-from mfpde.cases_sphere import tilted
+from mfpde.cases.sphere import tilted
 from mfpde.methods.particles import FiniteSampleWarning
-from mfpde.transport_sphere import distance_with_error
+from mfpde.transport.sphere import distance_with_error
 
 SPHERE = mf.Sphere()
 ATTENTION = mf.Attention([[1.1, 0.3, 0.0], [-0.2, 0.9, 0.1], [0.0, 0.2, 0.8]], np.eye(3), [[1.0, 0.2, 0.0], [0.0, 0.6, 0.1], [0.1, 0.0, 0.3]], 10.0)

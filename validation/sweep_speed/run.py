@@ -29,7 +29,7 @@ def measure(quick: bool) -> claims.Findings:
     except ImportError:
         print('left out: the extra "sweep" is not installed')
         raise SystemExit(0) from None
-    from mfpde.sweep import parse_sweep, run_sweep
+    from mfpde.runs.sweep import parse_sweep, run_sweep
 
     points = 8 if quick else 64
     words = [f"beta=2:8:lin{points // 2}", "distance=1.5,2.0", "only=pde,particles", "output.times=3", "methods.particles.n=100"]

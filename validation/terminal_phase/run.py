@@ -11,8 +11,9 @@ from matplotlib.figure import Figure
 from scipy.special import ive
 
 import mfpde as mf
-from mfpde import claims, fits
+from mfpde import claims
 from mfpde.cases import rotation
+from mfpde.claims import fits
 
 CIRCLE = mf.Circle()
 I = np.eye(2)

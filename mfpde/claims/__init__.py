@@ -20,7 +20,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mfpde.provenance import provenance
+from mfpde.storage.provenance import provenance
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import ive
 
 from mfpde.mesh import Mesh
-from mfpde.sphere_mesh import dot
+from mfpde.mesh.icosahedral import dot
 
 TWO_PI = 2 * np.pi
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)

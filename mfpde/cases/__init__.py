@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mfpde import initial
-from mfpde.cases_sphere import sphere_concentration, sphere_great_circle, sphere_growth, sphere_mobius, sphere_pair, sphere_rotation
+from mfpde.cases.sphere import sphere_concentration, sphere_great_circle, sphere_growth, sphere_mobius, sphere_pair, sphere_rotation
 from mfpde.errors import InputError, unknown_name
 from mfpde.geometry import Circle
 from mfpde.methods.base import Method

@@ -1,7 +1,7 @@
 r"""Initial laws on the sphere S^2.
 
-Fisher mixtures know everything in closed form or as smooth integrals in one dimension (`mfpde.fisher`). Other densities are integrated over
-spherical triangles (`mfpde.sphere_quadrature`).
+Fisher mixtures know everything in closed form or as smooth integrals in one dimension (`mfpde.initial.fisher`). Other densities are integrated over
+spherical triangles (`mfpde.initial.quadrature`).
 
 Deterministic nodes are product rules, Gauss-Legendre in the height times the trapezoid rule in the longitude: for a mixture one about every
 centre, with three quarters of the rows on the cap that holds its mass and the others on the rest, which softmax attention at low temperature reads.
@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from mfpde.errors import InputError, NumericalError
-from mfpde.fisher import fisher_cells, fisher_halfspace, height_scale
 from mfpde.geometry import Sphere
 from mfpde.initial import InitialLaw
+from mfpde.initial.fisher import fisher_cells, fisher_halfspace, height_scale
+from mfpde.initial.quadrature import NODES, Leaves, cell_triangles, hemisphere, settle, whole_sphere
 from mfpde.measure import Measure, check_weights
 from mfpde.mesh import Mesh
-from mfpde.sphere_mesh import dot, unit
-from mfpde.sphere_quadrature import NODES, Leaves, cell_triangles, hemisphere, settle, whole_sphere
+from mfpde.mesh.icosahedral import dot, unit
 
 FOUR_PI = 4 * np.pi
 CAP = 40.0  # kappa w at the edge of the cap that holds the mass of a bump, all but e^-40 of it
@@ -90,7 +90,7 @@ class FisherMixture(InitialLaw):
         return density
 
     def cell_masses(self, mesh: Mesh) -> np.ndarray:
-        """Exact to about 1e-14 for any sharpness (`mfpde.fisher`)."""
+        """Exact to about 1e-14 for any sharpness (`mfpde.initial.fisher`)."""
         masses = self.weights @ [fisher_cells(mesh, e, k) if k > 0 else mesh.volumes / FOUR_PI for e, k in zip(self.centres, self.kappa, strict=True)]
         if abs(masses.sum() - 1) > 1e-12 or masses.min() < -1e-13:
             raise NumericalError(f"The cell masses of {self.name} sum to {masses.sum()!r}, the smallest is {masses.min():.3g}.\n  Please report the mixture.")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mfpde.archive import write_whole
+from mfpde.storage.archive import write_whole
 from mfpde.errors import InputError, unknown_name
 from mfpde.trajectory import Trajectory
 
@@ -18,9 +18,9 @@ FRAMES_A_SECOND = 15
 
 def write(folder: str | os.PathLike[str], output: str | None = None, *, method: str | None = None, seconds: float = 6.0) -> Path:
     """Film one trajectory of a run folder; returns the file."""
-    from mfpde import runs
+    from mfpde.runs import experiment
 
-    run, _, trajectories = runs.read(folder)
+    run, _, trajectories = experiment.read(folder)
     name = method or next(iter(trajectories))
     if name not in trajectories:
         raise unknown_name("method of this run", name, trajectories)

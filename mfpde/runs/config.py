@@ -46,8 +46,8 @@ from mfpde.errors import InputError, unknown_name
 from mfpde.geometry import Geometry
 from mfpde.methods.base import Method
 from mfpde.model import Attention, Problem
-from mfpde.runfile import NAME, leaves, parse, read_toml, tables, to_toml
-from mfpde.weights import matrix, read_weights
+from mfpde.runs.runfile import NAME, leaves, parse, read_toml, tables, to_toml
+from mfpde.runs.weights import matrix, read_weights
 
 GEOMETRIES: dict[str, type[Geometry]] = {kind.__name__.lower(): kind for kind in Geometry.__subclasses__()}
 METHODS = ("FiniteVolume", "Particles", "Lagrangian", "ZeroTemperature", "Clusters", "Handover", "FiPyUpwind")

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mfpde.archive import DAMAGE, Arrays, as_numbers, pack_laws, read_arrays, unpack_laws, write_arrays
 from mfpde.errors import InputError
 from mfpde.measure import Measure
 from mfpde.methods.base import Method, State
 from mfpde.model import Problem
+from mfpde.storage.archive import DAMAGE, Arrays, as_numbers, pack_laws, read_arrays, unpack_laws, write_arrays
 
 FORMAT = 1
 SLOTS = ("a", "b")

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from mfpde.provenance import provenance
-from mfpde.validate import Outcome
+from mfpde.claims.suite import Outcome
+from mfpde.storage.provenance import provenance
 
 STYLE = """
 body{font:16px/1.55 Georgia,serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#1b1b1b}

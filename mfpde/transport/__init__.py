@@ -39,7 +39,7 @@ def wasserstein(a: Measure, b: Measure, geometry: Geometry, p: int = 2) -> float
 
     On the circle a measure with a mesh is a density that is constant on every cell; one without is a sum of atoms. All combinations are exact up
     to round-off. On the sphere cells are atoms at their centres, and measures too large for a linear program are coarsened: see
-    `mfpde.transport_sphere`, which also states the error. Both measures are divided by their mass, which `Measure` holds within 1e-9 of 1.
+    `mfpde.transport.sphere`, which also states the error. Both measures are divided by their mass, which `Measure` holds within 1e-9 of 1.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def table_wasserstein(a: Measure, b: Measure, geometry: Geometry, p: int) -> flo
     """`wasserstein` where hundreds of them are wanted: the same on the circle, to about 1 % between large measures on the sphere."""
     if not isinstance(geometry, Sphere):
         return wasserstein(a, b, geometry, p)
-    from mfpde.transport_sphere import table_distance
+    from mfpde.transport.sphere import table_distance
 
     return table_distance(a, b, p)
 
@@ -98,7 +98,7 @@ def _distance_on(geometry: Geometry) -> Callable[[Measure, Measure, int], float]
     if isinstance(geometry, Circle):
         return _circle_distance
     if isinstance(geometry, Sphere):
-        from mfpde.transport_sphere import distance
+        from mfpde.transport.sphere import distance
 
         return distance
     raise InputError(f"Wasserstein distances are computed on the circle and on the sphere.\n  geometry = {geometry!r}\n  Give Circle() or Sphere().")

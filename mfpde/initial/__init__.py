@@ -215,7 +215,7 @@ def uniform(geometry: Geometry) -> InitialLaw:
     if isinstance(geometry, Circle):
         return CircleLaw("uniform", lambda theta: np.full(np.shape(theta), 1 / TWO_PI))
     if isinstance(geometry, Sphere):
-        from mfpde.initial_sphere import FisherMixture
+        from mfpde.initial.sphere import FisherMixture
 
         return FisherMixture([[0, 0, 1]], 0.0, name="uniform")
     raise InputError(f"No uniform law on {geometry!r}.\n  Give a geometry of this package, e.g. Circle().")
@@ -281,7 +281,7 @@ def fisher_mixture(centres: Any, kappa: Any, weights: Any = None) -> InitialLaw:
     >>> round(law.mass_of_halfspace([0, 0, 1]), 6)  # half of one bump and most of the other
     0.620503
     """
-    from mfpde.initial_sphere import FisherMixture
+    from mfpde.initial.sphere import FisherMixture
 
     return FisherMixture(centres, kappa, weights)
 
@@ -359,7 +359,7 @@ def from_density(f: Callable[[np.ndarray], np.ndarray], geometry: Geometry) -> I
     array([0.25, 0.  ])
     """
     if isinstance(geometry, Sphere):
-        from mfpde.initial_sphere import SphereDensity
+        from mfpde.initial.sphere import SphereDensity
 
         return SphereDensity(f)
     if not isinstance(geometry, Circle):

@@ -20,7 +20,7 @@ import numpy as np
 from mfpde.errors import InputError, NumericalError
 from mfpde.geometry import Sphere
 from mfpde.measure import Measure
-from mfpde.sphere_mesh import SIZES
+from mfpde.mesh.icosahedral import SIZES
 
 ATOMS = 4000  # a side of the largest linear program
 TABLE_ATOMS = 642  # the same where hundreds of distances are wanted: 0.1 s each

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from mfpde import limits
-from mfpde.archive import write_text
+from mfpde.storage.archive import write_text
 from mfpde.errors import InputError
 from mfpde.export import needs
 from mfpde.measure import Measure
@@ -32,9 +32,9 @@ TWO_PI = 2 * np.pi
 
 def write(folder: str | os.PathLike[str], output: str | None = None) -> Path:
     """Make the page of a run folder, DIR/report.html when no other name is given; returns the file."""
-    from mfpde import runs
+    from mfpde.runs import experiment
 
-    run, _, trajectories = runs.read(folder)
+    run, _, trajectories = experiment.read(folder)
     target = Path(output) if output else run.path / "report.html"
     write_text(target, page(run.record, trajectories, distances(run.path / "distances.csv")))
     return target

@@ -26,13 +26,13 @@ from typing import Any
 
 import numpy as np
 
-from mfpde.archive import write_text, write_whole
-from mfpde.config import Config, resolve
+from mfpde.storage.archive import write_text, write_whole
+from mfpde.runs.config import Config, resolve
 from mfpde.errors import InputError, NumericalError
 from mfpde.export import needs
 from mfpde.progress import Report
-from mfpde.runfile import literal, parse
-from mfpde.runs import strict
+from mfpde.runs.runfile import literal, parse
+from mfpde.runs.experiment import strict
 
 MOST_POINTS = 100_000
 
@@ -99,7 +99,7 @@ def _values(word: str, text: str) -> list[Any] | None:
 def solve_point(values: dict[str, Any]) -> dict[str, Any]:
     """One row: final distances W_1, W_2 between all pairs of methods, final observables, steps and seconds. Runs in a worker, which needs
     nothing but the resolved values: no file, no folder."""
-    from mfpde.runs import measured, prepare
+    from mfpde.runs.experiment import measured, prepare
     from mfpde.solver import Run, march
 
     plan = prepare(Config("point", values, {}))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mfpde.archive import DAMAGE
+from mfpde.storage.archive import DAMAGE
 from mfpde.errors import InputError
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from mfpde.errors import NumericalError
 from mfpde.mesh import Mesh
-from mfpde.sphere_mesh import dot, icosphere, unit
+from mfpde.mesh.icosahedral import dot, icosphere, unit
 
 Density = Callable[[np.ndarray], np.ndarray]
 
