@@ -196,6 +196,20 @@ def test_films_show_every_output_time(which, method, folders):
     assert not list(folders.glob(".*"))  # no half-written file stays
 
 
+@pytest.mark.skipif(shutil.which("ffmpeg") is None or shutil.which("ffprobe") is None, reason="ffmpeg is not installed")
+@pytest.mark.parametrize("which", ["circle", "sphere"])
+def test_mp4_films_play(which, folders):
+    target = folders / f"{which}.mp4"
+    result = CliRunner().invoke(app, ["animate", str(folders / which), "-o", str(target), "--seconds", "1"])
+    assert result.exit_code == 0, result.output
+    wanted = "stream=codec_name,pix_fmt,nb_read_frames:format=duration"
+    words = ["ffprobe", "-v", "error", "-count_frames", "-show_entries", wanted, "-of", "json", str(target)]
+    film = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
+    assert film["streams"] == [{"codec_name": "h264", "pix_fmt": "yuv420p", "nb_read_frames": "7" if which == "circle" else "5"}]  # what every player knows
+    assert float(film["format"]["duration"]) == pytest.approx(1.0, abs=0.05)
+    assert not list(folders.glob(".*"))
+
+
 def test_wrong_films_are_named(folders):
     for words, hint in ((["-o", "film.avi"], "gif or mp4"), (["--method", "pdf"], "'pde'"), (["--seconds", "0"], "600 seconds")):
         result = CliRunner().invoke(app, ["animate", str(folders / "circle"), *words])
