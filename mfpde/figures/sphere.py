@@ -171,17 +171,31 @@ def _canvas(height: float) -> Figure:
     return Figure(figsize=(WIDTH, height), layout="constrained", facecolor="white")
 
 
+def frame(axes: Axes, projection: Projection, measure: Measure, norm: Any) -> None:
+    """One law alone on empty `axes`: its density in the colours of `norm`, or its tokens. For films."""
+    _ground(axes, projection)
+    if measure.mesh is not None:
+        _density_image(axes, projection, measure, norm)
+    else:
+        _dots(axes, projection, measure, MOST_DOTS, over_density=False)
+
+
+def _ground(axes: Axes, projection: Projection) -> None:
+    """The empty picture."""
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+    axes.set(xlim=(-1.02 * projection.half_width, 1.02 * projection.half_width), ylim=(-1.02 * projection.half_height, 1.02 * projection.half_height))
+    axes.plot(*projection.outline.T, color=GUIDE, linewidth=0.8)
+
+
 def _paint(figure: Figure, work: list[tuple[Axes, Projection, Measure, Measure | None]], problem: Problem | None, scale: str, tokens: int) -> None:
     """Fill the panels: density, tokens, E and the limit; one colour bar for all."""
-    norm, label, below = _colours([measure for _, _, measure, _ in work if measure.mesh is not None], scale)
+    norm, label, below = colours([measure for _, _, measure, _ in work if measure.mesh is not None], scale)
     image = None
     for axes, projection, measure, cloud in work:
-        axes.set_aspect("equal")
-        axes.set_axis_off()
-        axes.set(xlim=(-1.02 * projection.half_width, 1.02 * projection.half_width), ylim=(-1.02 * projection.half_height, 1.02 * projection.half_height))
+        _ground(axes, projection)
         if measure.mesh is not None:
             image = _density_image(axes, projection, measure, norm) or image
-        axes.plot(*projection.outline.T, color=GUIDE, linewidth=0.8)
         dots = cloud if cloud is not None else (measure if measure.mesh is None else None)
         if dots is not None:
             _dots(axes, projection, dots, tokens, over_density=measure.mesh is not None)
@@ -193,7 +207,7 @@ def _paint(figure: Figure, work: list[tuple[Axes, Projection, Measure, Measure |
         bar.ax.tick_params(labelsize=9)
 
 
-def _colours(measures: list[Measure], scale: str) -> tuple[Any, str, bool]:
+def colours(measures: list[Measure], scale: str) -> tuple[Any, str, bool]:
     """`(norm, label, whether something lies below it)`: the logarithm over at most eight decades when the density varies by more than a factor of 20."""
     from matplotlib.colors import LogNorm, Normalize
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from mfpde.storage.archive import write_whole
 from mfpde.errors import InputError, unknown_name
+from mfpde.figures.style import COLOUR_MAP
 from mfpde.trajectory import Trajectory
 
 FRAMES_A_SECOND = 15
@@ -83,7 +84,7 @@ def _scene(trajectory: Trajectory) -> tuple[Any, Any]:
     from matplotlib.figure import Figure
 
     sphere = trajectory.final.points.shape[1] == 3
-    figure = Figure(figsize=(5.0, 5.0), layout=None if sphere else "constrained", facecolor="white")
+    figure = Figure(figsize=(6.0, 5.0) if sphere else (5.0, 5.0), layout="constrained", facecolor="white")
     FigureCanvasAgg(figure)
     return figure, (_sphere_scene if sphere else _circle_scene)(figure, trajectory)
 
@@ -124,29 +125,24 @@ def _density(measure: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _sphere_scene(figure: Any, trajectory: Trajectory) -> Any:
-    """The sphere in a slow turn: cells coloured by density, tokens with an area by their mass."""
-    axes = figure.add_subplot(projection="3d")
-    axes.set_axis_off()
-    axes.set_box_aspect((1, 1, 1))
-    axes.set(xlim=(-0.8, 0.8), ylim=(-0.8, 0.8), zlim=(-0.8, 0.8))
-    title = axes.set_title("")
-    first = trajectory.measures[0]
-    values = [measure.density() if measure.mesh is not None else measure.weights for measure in trajectory.measures]
-    top = max(float(value.max()) for value in values)
-    size = 240_000 / len(first) if first.mesh is not None else 12.0  # square points: the discs cover the sphere
-    cloud = axes.scatter(*first.points.T, c=values[0], s=size, vmin=0, vmax=top, cmap="viridis", linewidths=0, depthshade=False)
+    """The sphere in a slow turn: cells coloured by density, tokens with an area by their mass. The film ends with the largest cluster in front."""
+    from mfpde.figures.sphere import colours, frame, globe
 
-    heaviest = trajectory.final.points[int(np.argmax(values[-1]))]
-    towards = float(np.rad2deg(np.arctan2(heaviest[1], heaviest[0])))  # the film ends with the largest cluster in front
+    axes = figure.add_subplot()
+    norm, label, _ = colours([measure for measure in trajectory.measures if measure.mesh is not None], "auto")
+    if norm is not None:
+        from matplotlib.cm import ScalarMappable
+
+        figure.colorbar(ScalarMappable(norm, COLOUR_MAP), ax=axes, shrink=0.7, label=label)
+    last = trajectory.final
+    heaviest = last.points[int(np.argmax(last.density() if last.mesh is not None else last.weights))]
+    towards = float(np.arctan2(heaviest[1], heaviest[0]))
 
     def show(k: int) -> list[Any]:
-        measure = trajectory.measures[k]
-        axes.view_init(elev=20, azim=towards - 90 + 120 * k / max(len(trajectory.times) - 1, 1))
-        eye = np.array([np.cos(np.deg2rad(axes.azim)), np.sin(np.deg2rad(axes.azim)), np.tan(np.deg2rad(20))])
-        front = measure.points @ eye > 0 if measure.mesh is not None else slice(None)  # the far side is hidden
-        cloud._offsets3d = tuple(measure.points[front].T)
-        cloud.set_array(values[k][front])
-        title.set_text(f"t = {trajectory.times[k]:.4g}")
-        return [cloud, title]
+        angle = towards - 2 * np.pi / 3 * (1 - k / max(len(trajectory.times) - 1, 1))
+        axes.clear()
+        frame(axes, globe(np.array([np.cos(angle), np.sin(angle), np.tan(np.deg2rad(20))])), trajectory.measures[k], norm)
+        axes.set_title(f"$t = {trajectory.times[k]:.4g}$")
+        return [axes]
 
     return show
