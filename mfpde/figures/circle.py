@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mfpde.errors import InputError
+from mfpde.figures.profile import has_density, profile
 from mfpde.figures.style import PALETTE, TWO_PI, _by, _colour_map
 from mfpde.geometry import Circle
 from mfpde.measure import Measure
@@ -29,7 +30,7 @@ class CircleView:
         """Time to the right, angle upwards, density by colour."""
         from matplotlib.colors import LogNorm, Normalize
 
-        rho = np.array([measure.density() for measure in trajectory.measures]).T  # (cells, times)
+        rho = np.array([profile(measure)[0] for measure in trajectory.measures]).T  # (cells, times)
         top = float(rho.max())
         positive = rho[rho > 0]
         logarithmic = scale == "log" or (scale == "auto" and top > 20 * positive.min())
@@ -91,21 +92,16 @@ class CircleView:
                 axes.set_yscale("log")
             axes.set_ylim(floor, ceiling)
             self._angle_axis(axes, "x")
-            ticks = cloud if cloud is not None else (measure if measure.mesh is None else None)
+            ticks = cloud if cloud is not None else (None if has_density(measure) else measure)
             if ticks is not None:
                 self._rug(axes, ticks)
             if problem is not None:
                 self._limit(axes, problem)
 
     def _density_curve(self, measure: Measure) -> tuple[np.ndarray, np.ndarray]:
-        """`(values, edges)` over more than the window: the density, or a histogram of tokens with at most 128 bins."""
-        if measure.mesh is not None:
-            rho = measure.density()
-            return np.concatenate([rho, rho]), self._two_turns(len(rho))
-        bins = int(np.clip(2 * np.sqrt(len(measure)), 16, 128)) // 4 * 4
-        turns = measure.angles() * (bins / TWO_PI) + 0.5  # the axes' directions, where clusters like to be, are centres of bins
-        rho = np.bincount(turns.astype(int) % bins, measure.weights, bins) * (bins / TWO_PI)
-        return np.tile(rho, 3), TWO_PI * (np.arange(-bins, 2 * bins + 1) - 0.5) / bins
+        """`(values, edges)` over three turns, more than the window."""
+        rho, edges = profile(measure)
+        return np.tile(rho, 3), np.concatenate([edges[:-1] - TWO_PI, edges[:-1], edges + TWO_PI])
 
     def _rug(self, axes: Axes, measure: Measure) -> None:
         from matplotlib.transforms import blended_transform_factory

@@ -8,6 +8,7 @@ import numpy as np
 
 from mfpde.errors import InputError, unknown_name
 from mfpde.figures.circle import CircleView, _quiet_place
+from mfpde.figures.profile import has_density, profile
 from mfpde.figures.style import Times, _axes, _by, _figure, _legend_below
 from mfpde.geometry import Circle, Geometry
 from mfpde.measure import Measure
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def density(trajectory: Trajectory, *, scale: str = "auto", tokens: int = 200) -> Figure:
-    r"""The law over time: an image of the density for a run on a mesh, the paths of tokens for particles; on the sphere equal-area maps at up to six times.
+    r"""The law over time: an image of the density on a mesh or of moving cells, the paths of tokens for particles; on the sphere equal-area maps at up to six times.
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ def density(trajectory: Trajectory, *, scale: str = "auto", tokens: int = 200) -
     view = _view_of(trajectory)
     figure = _figure(3.8)
     axes = _axes(figure)
-    if all(measure.mesh is not None for measure in trajectory.measures) and len({len(measure) for measure in trajectory.measures}) == 1:
+    if all(has_density(measure) for measure in trajectory.measures) and len({len(profile(measure)[0]) for measure in trajectory.measures}) == 1:
         view.image(figure, axes, trajectory, scale)
     else:
         view.paths(axes, trajectory, tokens)
@@ -75,7 +76,7 @@ def snapshots(
 ) -> Figure:
     r"""The law at a few times, one panel each, and where it should go.
 
-    A run on a mesh shows its density; particles show a histogram and every token as a tick below it. If the problem is known and its
+    A run on a mesh or with moving cells shows its density; particles show a histogram and every token as a tick below it. If the problem is known and its
     zero-temperature limit exists, dashed lines mark the dominant space E of the drift VA and triangles the atoms of the limit law, their area the mass.
     On the sphere each time shows two globes, front and back, with tokens as dots.
 

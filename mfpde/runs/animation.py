@@ -11,6 +11,7 @@ import numpy as np
 
 from mfpde.storage.archive import write_whole
 from mfpde.errors import InputError, unknown_name
+from mfpde.figures.profile import has_density, profile
 from mfpde.figures.style import COLOUR_MAP
 from mfpde.trajectory import Trajectory
 
@@ -96,32 +97,24 @@ def _circle_scene(figure: Any, trajectory: Trajectory) -> Any:
     axes.grid(alpha=0.3)
     axes.set_ylim(0, 2.2)
     title = axes.set_title("")
-    density = [_density(measure) for measure in trajectory.measures]
-    top = max(float(rho.max()) for _, rho in density)
+    curves = [profile(measure) for measure in trajectory.measures]
+    top = max(float(rho.max()) for rho, _ in curves)
     (outline,) = axes.plot([], [], color="#0072B2", linewidth=1.5)
     axes.plot(np.linspace(0, 2 * np.pi, 200), np.ones(200), color="0.6", linewidth=0.8)
     dots = axes.scatter([], [], color="#D55E00", alpha=0.6, linewidths=0)
 
     def show(k: int) -> list[Any]:
-        theta, rho = density[k]
+        rho, edges = curves[k]
+        theta = (edges[1:] + edges[:-1]) / 2
         outline.set_data(np.append(theta, theta[0] + 2 * np.pi), 1 + np.append(rho, rho[0]) / top)
         measure = trajectory.measures[k]
-        if measure.mesh is None:
+        if not has_density(measure):
             dots.set_offsets(np.column_stack([measure.angles(), np.ones(len(measure))]))
             dots.set_sizes(10 + 300 * measure.weights)
         title.set_text(f"t = {trajectory.times[k]:.4g}")
         return [outline, dots, title]
 
     return show
-
-
-def _density(measure: Any) -> tuple[np.ndarray, np.ndarray]:
-    """`(angles, density)`: of the cells, or of a histogram."""
-    if measure.mesh is not None:
-        return measure.angles(), measure.density()
-    bins = int(np.clip(2 * np.sqrt(len(measure)), 16, 128))
-    rho = np.bincount((measure.angles() / (2 * np.pi) * bins).astype(int) % bins, measure.weights, bins) * bins / (2 * np.pi)
-    return (np.arange(bins) + 0.5) * 2 * np.pi / bins, rho
 
 
 def _sphere_scene(figure: Any, trajectory: Trajectory) -> Any:

@@ -22,6 +22,7 @@ from mfpde import limits
 from mfpde.storage.archive import write_text
 from mfpde.errors import InputError
 from mfpde.export import needs
+from mfpde.figures.profile import has_density, profile
 from mfpde.measure import Measure
 from mfpde.trajectory import Trajectory
 
@@ -171,16 +172,13 @@ def density_range(trajectories: dict[str, Trajectory]) -> dict[str, Any]:
 
 
 def curve(measure: Measure) -> tuple[np.ndarray, np.ndarray]:
-    """`(angles, density)` of a law on the circle: of its cells, of its moving cells, or a histogram of its tokens."""
-    if measure.mesh is not None:
-        theta, rho = measure.angles(), measure.density()
-        if len(theta) > MOST_CELLS:  # the largest of neighbours, so that no peak is lost
-            groups = np.array_split(np.arange(len(theta)), MOST_CELLS)
-            theta, rho = np.array([theta[g].mean() for g in groups]), np.array([rho[g].max() for g in groups])
-        return theta, rho
-    bins = int(np.clip(2 * np.sqrt(len(measure)), 16, 128))
-    turns = measure.angles() / TWO_PI * bins
-    return (np.arange(bins) + 0.5) * TWO_PI / bins, np.bincount(turns.astype(int) % bins, measure.weights, bins) * bins / TWO_PI
+    """`(angles, density)` of a law on the circle, few enough numbers for a page."""
+    rho, edges = profile(measure)
+    theta = (edges[1:] + edges[:-1]) / 2
+    if len(theta) > MOST_CELLS:  # the largest of neighbours, so that no peak is lost
+        groups = np.array_split(np.arange(len(theta)), MOST_CELLS)
+        theta, rho = np.array([theta[g].mean() for g in groups]), np.array([rho[g].max() for g in groups])
+    return theta, rho
 
 
 def circle_traces(trajectories: dict[str, Trajectory], k: int) -> list[dict[str, Any]]:
@@ -188,7 +186,7 @@ def circle_traces(trajectories: dict[str, Trajectory], k: int) -> list[dict[str,
     traces = []
     for (name, trajectory), colour in zip(trajectories.items(), PALETTE * len(trajectories), strict=False):
         theta, rho = curve(trajectory.measures[k])
-        steps = trajectory.measures[k].mesh is None
+        steps = not has_density(trajectory.measures[k])
         style = {"color": colour, "width": 1.2 if steps else 2, "shape": "hvh" if steps else "linear"}
         traces.append({"type": "scatter", "mode": "lines", "name": name, "x": theta, "y": np.where(rho > 0, rho, np.nan), "line": style})
     return traces
