@@ -8,7 +8,7 @@ from mfpde.figures.style import TWO_PI
 from mfpde.measure import Measure
 from mfpde.methods.cell_measure import CellMeasure
 
-BINS = 720  # for moving cells: half a degree
+BINS = 360  # for moving cells: a degree, which is a pixel or two of an image
 
 
 def has_density(measure: Measure) -> bool:
@@ -17,7 +17,7 @@ def has_density(measure: Measure) -> bool:
 
 
 def profile(measure: Measure) -> tuple[np.ndarray, np.ndarray]:
-    """`(density (N,), edges (N + 1,))` over one turn: of the cells, of moving cells by exact masses of half a degree, or a histogram of tokens.
+    """`(density (N,), edges (N + 1,))` over one turn: of the cells, of moving cells by exact masses of one degree, or a histogram of tokens.
 
     No mass is lost: `sum(density * diff(edges))` is the mass of the law. A histogram has about twice as many bins as the root of the number of
     tokens, at least 16 and at most 128, and directions of the axes, where clusters like to be, are centres of bins.
@@ -26,7 +26,7 @@ def profile(measure: Measure) -> tuple[np.ndarray, np.ndarray]:
     >>> run = mf.solve(mf.cases.poisson(t_end=1.0)[0], mf.Lagrangian(cells=32))
     >>> density, edges = profile(run.final)
     >>> len(density), bool(abs(density @ np.diff(edges) - 1) < 1e-12)
-    (720, True)
+    (360, True)
     """
     if measure.mesh is not None:
         return measure.density(), TWO_PI * np.arange(len(measure) + 1) / len(measure)

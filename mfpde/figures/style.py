@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mfpde.errors import InputError
+from mfpde.measure import Measure
+from mfpde.methods.cell_measure import CellMeasure
 from mfpde.trajectory import Trajectory, write_whole
 
 if TYPE_CHECKING:
@@ -82,11 +84,18 @@ def _by(trajectory: Trajectory, *, size: bool = True) -> str:
     parts = [] if trajectory.method is None else [_short(repr(trajectory.method))]
     final = trajectory.final
     if size:
-        parts.append(f"{len(final)} {'cells' if final.mesh is not None else 'tokens' if len(final) > 1 else 'token'}")
+        parts.append(_size(final))
     if trajectory.problem is not None:
         beta = trajectory.problem.attention.beta
         parts.append(r"$\beta = \infty$" if beta == np.inf else rf"$\beta = {beta:g}$")
     return "".join(f", {part}" for part in parts)
+
+
+def _size(law: Measure) -> str:
+    """`512 cells`, `100 tokens`."""
+    if isinstance(law, CellMeasure):
+        return f"{len(law.cells.masses)} cells"
+    return f"{len(law)} {'cells' if law.mesh is not None else 'tokens' if len(law) > 1 else 'token'}"
 
 
 def _short(method: str) -> str:
