@@ -1,0 +1,73 @@
+"""Our docstrings are plain text with three habits; this tells Sphinx what they mean.
+
+    `code`                      between single backticks is code
+    an indented block           after an empty line is shown as it stands: formulas, tables of commands
+    everything else             is text, so that |Ax|, m_i or 2*x are no markup
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+CODE = re.compile(r"(``.+?``|`[^`]+`)")
+MARKUP = re.compile(r"([|*\\]|(?<=\w)_(?!\w))")
+UNDERLINE = re.compile(r"^\s*-{3,}\s*$")
+
+
+def indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def inline(line: str) -> str:
+    """A line of text as reST."""
+    parts = CODE.split(line)
+    for i, part in enumerate(parts):
+        if i % 2 == 0:
+            parts[i] = MARKUP.sub(r"\\\1", part)
+        elif not part.startswith("``"):
+            parts[i] = f"`{part}`"
+    return "".join(parts)
+
+
+def as_rst(lines: list[str]) -> list[str]:
+    """A docstring, already dedented, as reST with numpydoc sections.
+
+    >>> as_rst(["The mass |x| of `m`:", "", "    m_i = 2 * 3", "", "no more."])
+    ['The mass \\\\|x\\\\| of ``m``:', '', '::', '', '    m_i = 2 * 3', '', 'no more.']
+    """
+    text: list[str] = []
+    margin, above = 0, ""  # of the last line of text
+    literal = doctest = False
+    code_open = False
+    for line in lines:
+        if not line.strip():
+            doctest = False
+            code_open = False
+            text.append("")
+            continue
+        if literal and indent(line) > margin:
+            text.append(line)
+            continue
+        literal = False
+        if line.lstrip().startswith(">>>"):
+            doctest = True
+        if doctest or UNDERLINE.match(line):
+            text.append(line)
+        elif text and not text[-1] and above and indent(line) > margin:
+            text += [" " * margin + "::", "", line]
+            literal = True
+            continue
+        else:
+            text.append(inline(line))
+        margin, above = indent(line), line
+    return text
+
+
+def process(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    lines[:] = as_rst(lines)
+
+
+def setup(app: Any) -> dict[str, bool]:
+    app.connect("autodoc-process-docstring", process, priority=100)  # before napoleon
+    return {"parallel_read_safe": True}
