@@ -9,7 +9,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).parent / "extensions"), str(Path(__file__).parent.parent)]
 os.environ.setdefault("MPLBACKEND", "Agg")
 
-import mfpde
+import mfpde  # noqa: E402
 
 project = "mfpde"
 author = copyright = "The mfpde developers"
@@ -28,7 +28,8 @@ exclude_patterns = ["_build", "tutorials", "gallery"]  # their pages are generat
 
 html_theme = "furo"
 html_title = f"mfpde {release}"
-html_static_path: list[str] = []
+html_static_path = ["static"]
+html_css_files = ["wide.css"]
 
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3  # links to headings

@@ -1,16 +1,20 @@
-"""Our docstrings are plain text with three habits; this tells Sphinx what they mean.
+"""Our docstrings are plain text with a few habits; this tells Sphinx what they mean.
 
     `code`                      between single backticks is code
     an indented block           after an empty line is shown as it stands: formulas, tables of commands
+    docs/theory                 links to that page
     everything else             is text, so that |Ax|, m_i or 2*x are no markup
 """
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 CODE = re.compile(r"(``.+?``|`[^`]+`)")
+PAGE = re.compile(r"\bdocs/(\w+)(?:\.md)?")
+PAGES = {page.stem for page in Path(__file__).parents[1].glob("*.md")}
 MARKUP = re.compile(r"([|*\\]|(?<=\w)_(?!\w))")
 UNDERLINE = re.compile(r"^\s*-{3,}\s*$")
 
@@ -19,12 +23,18 @@ def indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
+def link(match: re.Match[str]) -> str:
+    """docs/theory as a link to that page."""
+    page = match[1]
+    return f":doc:`docs/{page} </{page}>`" if page in PAGES else match[0]
+
+
 def inline(line: str) -> str:
     """A line of text as reST."""
     parts = CODE.split(line)
     for i, part in enumerate(parts):
         if i % 2 == 0:
-            parts[i] = MARKUP.sub(r"\\\1", part)
+            parts[i] = PAGE.sub(link, MARKUP.sub(r"\\\1", part))
         elif not part.startswith("``"):
             parts[i] = f"`{part}`"
     return "".join(parts)
@@ -34,16 +44,14 @@ def as_rst(lines: list[str]) -> list[str]:
     """A docstring, already dedented, as reST with numpydoc sections.
 
     >>> as_rst(["The mass |x| of `m`:", "", "    m_i = 2 * 3", "", "no more."])
-    ['The mass \\\\|x\\\\| of ``m``:', '', '::', '', '    m_i = 2 * 3', '', 'no more.']
+    ['The mass \\\\|x\\\\| of ``m``:', '', '.. code-block:: text', '', '    m_i = 2 * 3', '', 'no more.']
     """
     text: list[str] = []
     margin, above = 0, ""  # of the last line of text
     literal = doctest = False
-    code_open = False
     for line in lines:
         if not line.strip():
             doctest = False
-            code_open = False
             text.append("")
             continue
         if literal and indent(line) > margin:
@@ -55,7 +63,7 @@ def as_rst(lines: list[str]) -> list[str]:
         if doctest or UNDERLINE.match(line):
             text.append(line)
         elif text and not text[-1] and above and indent(line) > margin:
-            text += [" " * margin + "::", "", line]
+            text += [" " * margin + ".. code-block:: text", "", line]
             literal = True
             continue
         else:

@@ -2,8 +2,9 @@
 2. Concentration and the limit
 ==============================
 
-At low temperature a token attends only to the best match of its query. Then the velocity no longer depends on the law of the others, everything becomes linear algebra, and one
-can say where all tokens end, and how fast. At a large but finite ``beta`` the law follows that limit for a while, gets as close as the temperature allows, and no closer. This
+At low temperature a token attends only to the best match of its query. Then the velocity no longer depends on the law
+of the others, everything becomes linear algebra, and one can say where all tokens end, and how fast. At a large but
+finite ``beta`` the law follows that limit for a while, gets as close as the temperature allows, and no closer. This
 page shows the three parts of that sentence: the limit, the rate, the plateau.
 
 The theory is in :doc:`/theory`, sections 2 to 4; what the package measured against it in :doc:`/validation`.
@@ -18,8 +19,8 @@ import mfpde as mf
 # The limit is known before anything is solved
 # --------------------------------------------
 #
-# ``concentration`` is a ready case: general matrices Q, K, V, none of them symmetric. All that matters at zero temperature is the drift matrix ``M = VA`` with ``A = K^T Q``,
-# and printing its spectrum says what the tokens will do.
+# ``concentration`` is a ready case: general matrices Q, K, V, none of them symmetric. All that matters at zero
+# temperature is the drift matrix ``M = VA`` with ``A = K^T Q``, and printing its spectrum says what the tokens will do.
 
 problem, _ = mf.cases.concentration(beta=100.0, t_end=20.0)
 spectrum = mf.limits.spectrum(problem.attention)
@@ -28,8 +29,9 @@ limit = mf.limits.push_forward(problem)
 print("\nlimit law:", *(f"mass {w:.6f} at angle {a:.4f}" for a, w in zip(limit.angles(), limit.weights, strict=True)), sep="\n    ")
 
 # %%
-# The circle is cut by the *left* eigenvector of M, each half goes to one sign of the *right* eigenvector, and the masses are those the initial law gives to the halves. Which is
-# what a run shows: dashed lines mark the dominant space, triangles the atoms of the limit.
+# The circle is cut by the *left* eigenvector of M, each half goes to one sign of the *right* eigenvector, and the
+# masses are those the initial law gives to the halves. Which is what a run shows: dashed lines mark the dominant space,
+# triangles the atoms of the limit.
 
 early = [0.0, 1.0, 2.0, 4.0]
 run = mf.solve(problem, mf.FiniteVolume(cells=512), save_at=early)
@@ -39,15 +41,17 @@ figure = mf.figures.snapshots(run, early)
 # The rate
 # --------
 #
-# How fast does the law approach its limit? That depends on the distance one asks: two things happen at once. Tokens near the repeller, the cut, leave it late; all others close in
-# on their atom. The slower of the two decides, and ``limits.rate`` is the sharp exponent for each order p of the Wasserstein distance.
+# How fast does the law approach its limit? That depends on the distance one asks: two things happen at once. Tokens
+# near the repeller, the cut, leave it late; all others close in on their atom. The slower of the two decides, and
+# ``limits.rate`` is the sharp exponent for each order p of the Wasserstein distance.
 
 for p in (1, 2):
     print(f"W{p} falls like exp(-{mf.limits.rate(problem.attention, p):.4g} t)")
 
 # %%
-# At zero temperature the flow is exact, and so are its distances to the limit, far below anything a mesh could resolve. Beside it we put the same problem at three finite
-# temperatures, solved with moving cells, which stay accurate when clusters become narrow.
+# At zero temperature the flow is exact, and so are its distances to the limit, far below anything a mesh could resolve.
+# Beside it we put the same problem at three finite temperatures, solved with moving cells, which stay accurate when
+# clusters become narrow.
 
 times = np.linspace(0, 20, 41)
 
@@ -67,13 +71,15 @@ rates = mf.figures.decay(
 )
 
 # %%
-# The measured curves run parallel to the predicted slopes, and the two slopes differ: a fitted rate means nothing until one says in which distance.
+# The measured curves run parallel to the predicted slopes, and the two slopes differ: a fitted rate means nothing until
+# one says in which distance.
 #
 # The plateau
 # -----------
 #
-# At a finite temperature the velocity is wrong by something of order ``1/beta``. The law decays along the same curve until that error shows, and then it stays: the plateau. Ten
-# times the ``beta``, a tenth of the height, and it takes longer to get there by a constant.
+# At a finite temperature the velocity is wrong by something of order ``1/beta``. The law decays along the same curve
+# until that error shows, and then it stays: the plateau. Ten times the ``beta``, a tenth of the height, and it takes
+# longer to get there by a constant.
 
 betas = [30.0, 100.0, 300.0]
 W1 = {beta: distances(mf.Lagrangian(cells=192, tol=1e-7), beta, 1) for beta in betas}
@@ -96,7 +102,9 @@ axes.loglog(betas, heights[0] * betas[0] / np.array(betas), "--", color="grey", 
 axes.legend()
 
 # %%
-# The exponent is -1 because the initial law is smooth. For a law that jumps at the repeller it is a half of that (:doc:`/theory`, section 3), and on a mesh of N cells no plateau
-# lower than half a cell could be seen at all: that is why this page used moving cells. :doc:`/which_method` says what each method can resolve.
+# The exponent is -1 because the initial law is smooth. For a law that jumps at the repeller it is a half of that
+# (:doc:`/theory`, section 3), and on a mesh of N cells no plateau lower than half a cell could be seen at all: that is
+# why this page used moving cells. :doc:`/which_method` says what each method can resolve.
 #
-# And after the plateau? Once all tokens sit in narrow clusters, ``A`` no longer matters and the law is ruled by ``V`` alone: :doc:`3_clusters`.
+# And after the plateau? Once all tokens sit in narrow clusters, ``A`` no longer matters and the law is ruled by ``V``
+# alone: :doc:`3_clusters`.

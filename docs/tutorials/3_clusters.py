@@ -2,8 +2,9 @@
 3. Clusters
 ===========
 
-Tokens that attract each other gather in clusters, clusters attract each other so faintly that for an exponentially long time nothing seems to happen, and then two of them merge.
-This page follows one law from nearly uniform to a single point. Time has to be logarithmic: the last merger comes long after everything else.
+Tokens that attract each other gather in clusters, clusters attract each other so faintly that for an exponentially long
+time nothing seems to happen, and then two of them merge. This page follows one law from nearly uniform to a single
+point. Time has to be logarithmic: the last merger comes long after everything else.
 """
 
 import numpy as np
@@ -15,8 +16,9 @@ import mfpde as mf
 # Why a mesh is the wrong tool
 # ----------------------------
 #
-# A cell of a fixed mesh is as wide as it is. Once a cluster fits into one, the density is that of the mesh and no longer that of the equation. ``FiniteVolume`` says so: its
-# status is no longer ``done``, the number of clusters it cannot see is counted, and the error this causes in W1 is stated.
+# A cell of a fixed mesh is as wide as it is. Once a cluster fits into one, the density is that of the mesh and no
+# longer that of the equation. ``FiniteVolume`` says so: its status is no longer ``done``, the number of clusters it
+# cannot see is counted, and the error this causes in W1 is stated.
 
 problem, mesh = mf.cases.two_clusters(beta=4.0, t_end=12.0, cells=256)
 coarse = mf.solve(problem, mesh)
@@ -28,8 +30,9 @@ print(f"W1 floor: {coarse.stats['W1 floor']:.4f}")
 # Moving cells
 # ------------
 #
-# ``Lagrangian`` has no such floor. Its cells carry their mass and move with the tokens, so they become narrow where the law does. The reward: the width of a cluster, which
-# shrinks exponentially, can be followed over many decades (down to ``atom_width``, where cells become an atom).
+# ``Lagrangian`` has no such floor. Its cells carry their mass and move with the tokens, so they become narrow where the
+# law does. The reward: the width of a cluster, which shrinks exponentially, can be followed over many decades (down to
+# ``atom_width``, where cells become an atom).
 
 moving = mf.Lagrangian(cells=128, tol=1e-8)
 times = np.linspace(0, 12, 41)
@@ -56,8 +59,9 @@ axes.legend()
 # The hand-over
 # -------------
 #
-# When clusters are far narrower than the kernel, the law is as good as a few atoms, and atoms can live for ever: their velocities are sums of a few exponentially small terms,
-# formed as logarithms. ``Handover`` runs the first method until that is so, checks that the velocities agree, and goes on with atoms. A whole life is one run.
+# When clusters are far narrower than the kernel, the law is as good as a few atoms, and atoms can live for ever: their
+# velocities are sums of a few exponentially small terms, formed as logarithms. ``Handover`` runs the first method until
+# that is so, checks that the velocities agree, and goes on with atoms. A whole life is one run.
 #
 # The law starts uniform up to ripples of one per cent. The case ends when the logarithm of time does.
 
@@ -71,8 +75,9 @@ for number in range(1, life.stats["mergers"] + 1):
     print(f"merger {number}: ln t = {life.stats[f'ln t of merger {number}']:.4f}")
 
 # %%
-# Two pictures of it, over the logarithm of time. Above, where the mass is: the nearly uniform law breaks into clusters, and these merge like the branches of a tree. Below, the
-# interaction energy: a staircase. Every tread is a metastable state that looks like the end until it is not.
+# Two pictures of it, over the logarithm of time. Above, where the mass is: the nearly uniform law breaks into clusters,
+# and these merge like the branches of a tree. Below, the interaction energy: a staircase. Every tread is a metastable
+# state that looks like the end until it is not.
 
 staircase = Figure(figsize=(7.5, 6.5), layout="constrained")
 tree, steps = staircase.subplots(2, 1, sharex=True)
@@ -87,8 +92,9 @@ steps.set(xlabel="ln t", ylabel="energy over its maximum")
 # Do the treads last as long as they should?
 # ------------------------------------------
 #
-# For two equal clusters the time of the merger has a closed form. It grows like the exponential of ``beta (1 - cos distance)``, which is why only its logarithm can be
-# printed: written out, the last of these times would fill half a page with digits.
+# For two equal clusters the time of the merger has a closed form. It grows like the exponential of ``beta (1 - cos
+# distance)``, which is why only its logarithm can be printed: written out, the last of these times would fill half a
+# page with digits.
 
 for beta in (10.0, 100.0, 1000.0):
     two, clusters = mf.cases.merge_time(beta=beta, distance=2.5, mass=0.5)
@@ -97,5 +103,6 @@ for beta in (10.0, 100.0, 1000.0):
     print(f"beta = {beta:6g}: ln t = {story.log_times[0]:.8f}, closed form {closed:.8f}")
 
 # %%
-# How the methods are built and what they were measured against: :doc:`/moving_cells`. Not all clusters merge: depending on the spectrum of V they may leave together, turn for ever,
-# or never collapse at all. :doc:`5_your_weights` shows how to ask.
+# How the methods are built and what they were measured against: :doc:`/moving_cells`. Not all clusters merge: depending
+# on the spectrum of V they may leave together, turn for ever, or never collapse at all. :doc:`5_your_weights` shows how
+# to ask.

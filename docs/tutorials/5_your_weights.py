@@ -2,8 +2,8 @@
 5. Your own weights
 ===================
 
-So far the matrices were ready-made. This page takes weights as a machine-learning code stores them, reads their spectrum, and shows that the spectrum foretells what tokens do:
-converge, rotate, or spread.
+So far the matrices were ready-made. This page takes weights as a machine-learning code stores them, reads their
+spectrum, and shows that the spectrum foretells what tokens do: converge, rotate, or spread.
 """
 
 import numpy as np
@@ -15,9 +15,10 @@ import mfpde as mf
 # Rows and columns
 # ----------------
 #
-# In a transformer code tokens are the *rows* of a matrix X, and weights act from the right: queries are ``X @ W_Q``. Here tokens are columns, so the matrices have to be transposed.
-# ``from_weights`` does that, and nothing else in the package knows about rows. ``W_Q`` and ``W_K`` may be rectangular, with as many columns as the head has dimensions: only their
-# product enters.
+# In a transformer code tokens are the *rows* of a matrix X, and weights act from the right: queries are ``X @ W_Q``.
+# Here tokens are columns, so the matrices have to be transposed. ``from_weights`` does that, and nothing else in the
+# package knows about rows. ``W_Q`` and ``W_K`` may be rectangular, with as many columns as the head has dimensions:
+# only their product enters.
 
 rng = np.random.default_rng(0)
 W_Q, W_K, W_V = rng.normal(size=(3, 2, 2))
@@ -31,7 +32,8 @@ print("scores agree with <Ax, y>:", np.allclose(scores, X @ head.A.T @ X.T))
 # What will these tokens do?
 # --------------------------
 #
-# Ask the spectrum of ``VA``. A random matrix has no reason to be symmetric, and this one does not even have real eigenvalues.
+# Ask the spectrum of ``VA``. A random matrix has no reason to be symmetric, and this one does not even have real
+# eigenvalues.
 
 print(mf.limits.spectrum(head))
 
@@ -39,8 +41,8 @@ print(mf.limits.spectrum(head))
 # Four heads
 # ----------
 #
-# Here are four that differ in V alone, with A = I. The first has two real eigenvalues and is not normal; the second has a complex pair; the third a negative top eigenvalue; the
-# fourth a Jordan block.
+# Here are four that differ in V alone, with A = I. The first has two real eigenvalues and is not normal; the second has
+# a complex pair; the third a negative top eigenvalue; the fourth a Jordan block.
 
 HEADS = {
     "real, not normal": [[1.0, 1.5], [0.0, 0.3]],
@@ -74,10 +76,12 @@ for axes in panels.axes[2:]:
 panels.colorbar(image, ax=panels.axes, label="log10 of the density (1/rad)")
 
 # %%
-# *Real, not normal*: two clusters at the two ends of the dominant eigenvector. *Complex pair*: the law turns and will not stop; clusters form too, but slowly,
-# for this V turns all tokens alike and only their attraction gathers them. There is no limit law, and ``push_forward`` refuses with a sentence that says why. *Negative*: at zero temperature this is the first case again, since only differences of eigenvalues turn a token. But a
-# token repels the others once they are close, so no cluster becomes a point: what remains are blobs, whose width the temperature sets. *Jordan block*: everything drifts to the two
-# ends of one axis, from one side, and ever more slowly.
+# *Real, not normal*: two clusters at the two ends of the dominant eigenvector. *Complex pair*: the law turns and will
+# not stop; clusters form too, but slowly, for this V turns all tokens alike and only their attraction gathers them.
+# There is no limit law, and ``push_forward`` refuses with a sentence that says why. *Negative*: at zero temperature
+# this is the first case again, since only differences of eigenvalues turn a token. But a token repels the others once
+# they are close, so no cluster becomes a point: what remains are blobs, whose width the temperature sets. *Jordan
+# block*: everything drifts to the two ends of one axis, from one side, and ever more slowly.
 
 try:
     mf.limits.push_forward(mf.Problem(heads["complex pair"], mf.Circle(), law, t_end=6.0))
@@ -88,7 +92,8 @@ except mf.InputError as error:
 # Not normal means: cut obliquely
 # -------------------------------
 #
-# With a matrix that is not normal the place where tokens end and the line that divides them are not perpendicular. The limit law knows.
+# With a matrix that is not normal the place where tokens end and the line that divides them are not perpendicular. The
+# limit law knows.
 
 problem = mf.Problem(heads["real, not normal"], mf.Circle(), law, t_end=6.0)
 spectrum = mf.limits.spectrum(problem.attention)
@@ -100,7 +105,8 @@ towards = final.points @ spectrum.dominant_basis[:, 0]
 print(f"mass on one side: the run at t = {times[-1]:g} has {final.weights[towards > 0].sum():.4f}, the limit {mf.limits.push_forward(problem).weights[0]:.4f}")
 
 # %%
-# The blobs of the negative head, in three temperatures. Lower it, and they become narrower, like one over the square root of ``beta``.
+# The blobs of the negative head, in three temperatures. Lower it, and they become narrower, like one over the square
+# root of ``beta``.
 
 print("beta   width of a blob   width times sqrt(beta)")
 for beta in (10.0, 40.0, 160.0):
@@ -112,4 +118,5 @@ for beta in (10.0, 40.0, 160.0):
     print(f"{beta:4g}   {size:.4f}            {size * np.sqrt(beta):.3f}")
 
 # %%
-# To run your weights from a file, without a script: :doc:`/howto/configure`. The theory of the terminal phase, where V rules alone, is :doc:`/theory`, section 5.
+# To run your weights from a file, without a script: :doc:`/howto/configure`. The theory of the terminal phase, where V
+# rules alone, is :doc:`/theory`, section 5.
