@@ -20,12 +20,13 @@ extensions = [
     "sphinx.ext.autodoc",
     "plain_docstrings",  # docs/extensions: what our docstrings mean, before napoleon reads their sections
     "sphinx.ext.napoleon",
-    "sphinx.ext.mathjax",
+    "mathml",  # docs/extensions
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",  # runs tutorials and gallery
 ]
 exclude_patterns = ["_build", "tutorials", "gallery"]  # their pages are generated
 
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"mfpde {release}"
 html_static_path = ["static"]
@@ -48,6 +49,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "image_scrapers": ("figures_of_scripts",),  # docs/extensions
     "abort_on_example_error": True,
+    "capture_repr": (),  # what a cell shows it prints
     "download_all_examples": False,
     "show_signature": False,
     "write_computation_times": False,

@@ -7,7 +7,6 @@ staircase. Density first, atoms once the clusters are narrow (``Handover``).
 """
 
 import numpy as np
-from matplotlib.figure import Figure
 
 import mfpde as mf
 
@@ -16,11 +15,5 @@ problem, method = mf.cases.staircase(beta=12.0, cells=80, log_t_end=log_end)
 log_times = np.linspace(-1, log_end, 120)
 life = mf.solve(problem, method, save_at=np.r_[np.exp(log_times[:-1]), problem.t_end], observe=[mf.diagnostics.energy])
 
-figure = Figure(figsize=(7.5, 6.5), layout="constrained")
-tree, steps = figure.subplots(2, 1, sharex=True)
-for log_t, law in zip(log_times, life.measures, strict=True):
-    heavy = law.weights > 1e-3
-    tree.scatter(np.full(heavy.sum(), log_t), law.angles()[heavy], s=40 * law.weights[heavy], color="black", linewidths=0)
-tree.set(ylabel="angle (rad)", ylim=(0, 2 * np.pi), title="Clusters over logarithmic time, area by mass")
-steps.plot(log_times, life.observed["energy"])
-steps.set(xlabel="ln t", ylabel="energy over its maximum")
+tree = mf.figures.cluster_tree(life)
+staircase = mf.figures.energy_staircase(life)

@@ -11,9 +11,7 @@ from matplotlib.figure import Figure
 
 import mfpde as mf
 
-problem = mf.Problem(
-    mf.Attention.identity(dim=2, beta=4.0), mf.Circle(), mf.initial.von_mises_mixture([0.0, 2.0], kappa=4.0), t_end=3.0
-)
+problem = mf.Problem(mf.Attention.identity(dim=2, beta=4.0), mf.Circle(), mf.initial.von_mises_mixture([0.0, 2.0], kappa=4.0), t_end=3.0)
 times = [0.0, 1.0, 3.0]
 density = mf.solve(problem, mf.FiniteVolume(cells=256), save_at=times)
 tokens = mf.solve(problem, mf.Particles(n=40, placement="nodes"), save_at=times)

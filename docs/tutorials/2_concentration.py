@@ -99,6 +99,8 @@ scaling = Figure(figsize=(6, 3.6), layout="constrained")
 axes = scaling.add_subplot(xlabel=r"$\beta$", ylabel=r"$W_1$ on the plateau", title="Plateau against temperature")
 axes.loglog(betas, heights, "o", label="measured")
 axes.loglog(betas, heights[0] * betas[0] / np.array(betas), "--", color="grey", label=r"slope $-1$")
+axes.set_xticks(betas, labels=[f"{beta:g}" for beta in betas])
+axes.minorticks_off()
 axes.legend()
 
 # %%

@@ -75,18 +75,15 @@ for number in range(1, life.stats["mergers"] + 1):
     print(f"merger {number}: ln t = {life.stats[f'ln t of merger {number}']:.4f}")
 
 # %%
-# Two pictures of it, over the logarithm of time. Above, where the mass is: the nearly uniform law breaks into clusters,
-# and these merge like the branches of a tree. Below, the interaction energy: a staircase. Every tread is a metastable
-# state that looks like the end until it is not.
+# Two pictures of it, over the logarithm of time. First, where the mass is: the nearly uniform law breaks into clusters,
+# and these merge like the branches of a tree.
 
-staircase = Figure(figsize=(7.5, 6.5), layout="constrained")
-tree, steps = staircase.subplots(2, 1, sharex=True)
-for log_t, measure in zip(log_times, life.measures, strict=True):
-    heavy = measure.weights > 1e-3
-    tree.scatter(np.full(heavy.sum(), log_t), measure.angles()[heavy], s=40 * measure.weights[heavy], color="black", linewidths=0)
-tree.set(ylabel="angle (rad)", ylim=(0, 2 * np.pi), title="Clusters over logarithmic time, area by mass")
-steps.plot(log_times, life.observed["energy"])
-steps.set(xlabel="ln t", ylabel="energy over its maximum")
+tree = mf.figures.cluster_tree(life)
+
+# %%
+# Second, the interaction energy: a staircase. Every tread is a metastable state that looks like the end until it is not.
+
+staircase = mf.figures.energy_staircase(life)
 
 # %%
 # Do the treads last as long as they should?
