@@ -111,6 +111,18 @@ def test_measured_limits_are_those_of_the_records():
         assert float(number) == pytest.approx(measured[entry], rel=0.35), entry
 
 
+def cells_of(row: str) -> int:
+    return len(re.findall(r"(?<!\\)\|", row.rstrip())) - 1
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda path: str(path.relative_to(DOCS)))
+def test_rows_of_tables_have_as_many_cells_as_their_heads(page):
+    r"""A bar within a cell, as in |A|, ends the cell on the site: it is written \|A\|."""
+    for table in re.findall(r"(?:^\|.*\n?)+", page.read_text(), re.MULTILINE):
+        head, *rows = table.splitlines()
+        assert not [row for row in rows if cells_of(row) != cells_of(head)]
+
+
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_prose_of_a_script_states_no_number_that_its_code_does_not_hold(script):
     """What is measured is printed by the code, anew at each build; the text may repeat parameters only."""
