@@ -135,7 +135,10 @@ def test_prose_of_a_script_states_no_number_that_its_code_does_not_hold(script):
 
 def test_docstrings_become_markup():
     rst = load(DOCS / "extensions" / "plain_docstrings.py", "plain_docstrings")
-    lines = ["The mass |x| of `m_i`, docs/theory:", "", "    m_i = 2 * 3", "", ">>> 2 ** 3 | 1", "9"]
+    given = ["weights : array_like, shape (n,)", "    *Not* 2*x, nor x_."]
+    assert rst.as_rst(given) == ["weights : array_like, shape ``(n,)``", r"    *Not* 2\*x, nor x\_."]
+    lines = ["The mass |x| of `m_i`, docs/theory:", "", "* 2*x", "", "    m_i = 2 * 3", "", ">>> 2 ** 3 | 1", "9"]
     assert rst.as_rst(lines) == [
-        r"The mass \|x\| of ``m_i``, :doc:`docs/theory </theory>`:", "", ".. code-block:: text", "", "    m_i = 2 * 3", "", ">>> 2 ** 3 | 1", "9",
+        r"The mass \|x\| of ``m_i``, :doc:`docs/theory </theory>`:", "", r"* 2\*x", "",
+        ".. code-block:: text", "", "    m_i = 2 * 3", "", ">>> 2 ** 3 | 1", "9",
     ]  # fmt: skip

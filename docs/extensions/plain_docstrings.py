@@ -1,6 +1,6 @@
 """Our docstrings are plain text with a few habits; this tells Sphinx what they mean.
 
-    `code`                      between single backticks is code
+    `code`, *emphasis*          as in Markdown
     an indented block           after an empty line is shown as it stands: formulas, tables of commands
     docs/theory                 links to that page
     everything else             is text, so that |Ax|, m_i or 2*x are no markup
@@ -12,7 +12,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-CODE = re.compile(r"(``.+?``|`[^`]+`)")
+KEPT = re.compile(r"(``.+?``|`[^`]+`|(?<![\w*])\*\w[^*]*\w\*(?![\w*]))")  # code and *emphasis*
+SHAPE = re.compile(r"(\((?:[^(),]+,)+[^(),]*\))")
+PARAMETER = re.compile(r"^\s*\w[\w, ]* : ")
 PAGE = re.compile(r"\bdocs/(\w+)(?:\.md)?")
 PAGES = {page.stem for page in Path(__file__).parents[1].glob("*.md")}
 MARKUP = re.compile(r"([|*\\]|(?<=\w)_(?!\w))")
@@ -31,13 +33,16 @@ def link(match: re.Match[str]) -> str:
 
 def inline(line: str) -> str:
     """A line of text as reST."""
-    parts = CODE.split(line)
+    bullet, line = re.fullmatch(r"(\s*(?:\* )?)(.*)", line).groups()
+    if PARAMETER.match(line):
+        line = SHAPE.sub(r"`\1`", line)  # as code, so that Sphinx does not look for a class called k
+    parts = KEPT.split(line)
     for i, part in enumerate(parts):
         if i % 2 == 0:
             parts[i] = PAGE.sub(link, MARKUP.sub(r"\\\1", part))
-        elif not part.startswith("``"):
+        elif part.startswith("`") and not part.startswith("``"):
             parts[i] = f"`{part}`"
-    return "".join(parts)
+    return bullet + "".join(parts)
 
 
 def as_rst(lines: list[str]) -> list[str]:
@@ -76,6 +81,12 @@ def process(app: Any, what: str, name: str, thing: Any, options: Any, lines: lis
     lines[:] = as_rst(lines)
 
 
+def skip(app: Any, what: str, name: str, thing: Any, skipped: bool, options: Any) -> bool | None:
+    """The fields of a named tuple are explained by its own text."""
+    return True if (getattr(thing, "__doc__", None) or "").startswith("Alias for field number") else None
+
+
 def setup(app: Any) -> dict[str, bool]:
+    app.connect("autodoc-skip-member", skip)
     app.connect("autodoc-process-docstring", process, priority=100)  # before napoleon
     return {"parallel_read_safe": True}

@@ -16,4 +16,8 @@ log_times = np.linspace(-1, log_end, 120)
 life = mf.solve(problem, method, save_at=np.r_[np.exp(log_times[:-1]), problem.t_end], observe=[mf.diagnostics.energy])
 
 tree = mf.figures.cluster_tree(life)
+
+# %%
+# Each merger is a step of the energy, and each tread a state that lasts exponentially long.
+
 staircase = mf.figures.energy_staircase(life)
