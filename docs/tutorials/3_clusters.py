@@ -81,7 +81,8 @@ for number in range(1, life.stats["mergers"] + 1):
 tree = mf.figures.cluster_tree(life)
 
 # %%
-# Second, the interaction energy: a staircase. Every tread is a metastable state that looks like the end until it is not.
+# Second, the interaction energy: a staircase. Every tread is a metastable state that looks like the end until it is
+# not.
 
 staircase = mf.figures.energy_staircase(life)
 

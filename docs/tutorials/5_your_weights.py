@@ -105,6 +105,8 @@ towards = final.points @ spectrum.dominant_basis[:, 0]
 print(f"mass on one side: the run at t = {times[-1]:g} has {final.weights[towards > 0].sum():.4f}, the limit {mf.limits.push_forward(problem).weights[0]:.4f}")
 
 # %%
+# The two differ by what a finite temperature and a finite time leave (:doc:`2_concentration`).
+#
 # The blobs of the negative head, in three temperatures. Lower it, and they become narrower, like one over the square
 # root of ``beta``.
 
