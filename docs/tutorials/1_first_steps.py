@@ -98,8 +98,8 @@ print(f"  400 placed tokens: W2 = {distance(mf.Particles(n=400, placement='nodes
 # Is the mesh right?
 # ------------------
 #
-# The same question to the density: refine, and look at the order. ``converge`` halves the cells and compares with a
-# finer run of another method, moving cells, which share no mesh and no flux with it.
+# The same question to the density: refine, and look at the order. ``converge`` makes the cells half as wide, again and
+# again, and compares with a finer run of another method, moving cells, which share no mesh and no flux with it.
 
 reference = mf.solve(short, mf.Lagrangian(cells=128, tol=1e-8)).final
 table = mf.converge(short, mf.FiniteVolume(), [64, 128, 256, 512], reference=reference)

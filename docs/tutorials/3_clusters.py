@@ -16,9 +16,9 @@ import mfpde as mf
 # Why a mesh is the wrong tool
 # ----------------------------
 #
-# A cell of a fixed mesh is as wide as it is. Once a cluster fits into one, the density is that of the mesh and no
-# longer that of the equation. ``FiniteVolume`` says so: its status is no longer ``done``, the number of clusters it
-# cannot see is counted, and the error this causes in W1 is stated.
+# The cells of a fixed mesh do not become narrow with the law. Once a cluster fits into one, the density is that of the
+# mesh and no longer that of the equation. ``FiniteVolume`` says so: its status is no longer ``done``, the number of
+# clusters it cannot see is counted, and the error this causes in W1 is stated.
 
 problem, mesh = mf.cases.two_clusters(beta=4.0, t_end=12.0, cells=256)
 coarse = mf.solve(problem, mesh)
@@ -91,8 +91,8 @@ staircase = mf.figures.energy_staircase(life)
 # ------------------------------------------
 #
 # For two equal clusters the time of the merger has a closed form. It grows like the exponential of ``beta (1 - cos
-# distance)``, which is why only its logarithm can be printed: written out, the last of these times would fill half a
-# page with digits.
+# distance)``, which is why only its logarithm can be printed: written out, the last of these times would fill ten lines
+# with digits.
 
 for beta in (10.0, 100.0, 1000.0):
     two, clusters = mf.cases.merge_time(beta=beta, distance=2.5, mass=0.5)
