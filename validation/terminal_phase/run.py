@@ -68,6 +68,13 @@ def run_of(case: str, quick: bool) -> mf.Trajectory:
         return mf.solve(problem, method, save_at=np.linspace(0, t_end, 49))
 
 
+def by_tokens(run: mf.Trajectory) -> mf.Trajectory:
+    """The same problem and times by tokens on nodes."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return mf.solve(run.problem, mf.Particles(n=800, placement="nodes", tol=1e-7), save_at=run.times)
+
+
 def share_near(law: mf.Measure, axis: np.ndarray, reach: float) -> float:
     """Mass within `reach` radians of +-axis."""
     return float(law.weights[np.abs(law.points @ axis) > np.cos(reach)].sum())
@@ -133,37 +140,46 @@ def measure(quick: bool) -> claims.Findings:
     found.numbers["(d) rate of turning of the uniform law, over I_1/I_0"] = float(np.linalg.norm(speed, axis=1).mean() / (ive(1, beta) / ive(0, beta)))
     found.numbers["(d) clusters at the end"] = mf.diagnostics.cluster_count(final["d"])
     # a second method for each end state: tokens
+    clouds = {case: by_tokens(run) for case, run in runs.items()}
     for case in ("b", "b'", "d"):
-        cloud = mf.solve(runs[case].problem, mf.Particles(n=800, placement="nodes", tol=1e-7)).final
-        found.numbers[f"({case}) W1 between moving cells and tokens at the end"] = mf.wasserstein(final[case], cloud, CIRCLE, p=1)
-    gallery(found, runs)
-    two_spaces(found, runs["b'"].times, to_E, to_top)
+        found.numbers[f"({case}) W1 between moving cells and tokens at the end"] = mf.wasserstein(final[case], clouds[case].final, CIRCLE, p=1)
+    found.numbers["(a) clusters at the end, tokens"] = mf.diagnostics.cluster_count(clouds["a"].final)
+    found.numbers["(b'') mass within 0.3 of +-v at the end, tokens"] = share_near(clouds["b''"].final, e1, 0.3)
+    found.numbers["(c) width of the blobs over the predicted one, tokens"] = blob_width(clouds["c"].final, e1) / np.sqrt(0.2 / (50 * 0.8))
+    gallery(found, runs, clouds)
+    two_spaces(found, runs["b'"].times, to_E, to_top, clouds["b'"])
     return found
 
 
 OBSERVED = (mf.diagnostics.distance_to_dominant_space, mf.diagnostics.distance_to_value_space)
 
 
-def gallery(found: claims.Findings, runs: dict[str, mf.Trajectory]) -> None:
+def gallery(found: claims.Findings, runs: dict[str, mf.Trajectory], clouds: dict[str, mf.Trajectory]) -> None:
     """F1 and F8: distribution functions at three times for each case."""
     figure = Figure(figsize=(11, 5.5), layout="constrained")
     for axes, (case, run) in zip(figure.subplots(2, 3).flat, runs.items(), strict=True):
         for k in (0, len(run.times) // 3, len(run.times) - 1):
-            theta = (run.measures[k].angles() + np.pi) % (2 * np.pi) - np.pi
-            order = np.argsort(theta)
-            axes.plot(np.degrees(theta[order]), np.cumsum(run.measures[k].weights[order]), drawstyle="steps-post", lw=1, label=f"t = {run.times[k]:.3g}")
+            for law, style in ((run.measures[k], "-"), (clouds[case].measures[k], ":")):
+                theta = (law.angles() + np.pi) % (2 * np.pi) - np.pi
+                order = np.argsort(theta)
+                label = f"t = {run.times[k]:.3g}" if style == "-" else None
+                axes.plot(np.degrees(theta[order]), np.cumsum(law.weights[order]), style, drawstyle="steps-post", lw=1, color=f"C{k % 10}", label=label)
         axes.set_title(fill(f"({case}) {MEANING[case]}", 48), fontsize=7)
         axes.set(xlabel="angle (degrees)", ylabel="mass to the left")
         axes.legend(fontsize=6)
-    found.figures["Gallery of terminal phases: distribution functions at the start, in the metastable phase and at the end"] = figure
+    found.figures["Gallery of terminal phases: distribution functions at the start, in the metastable phase and at the end (dotted: tokens)"] = figure
 
 
-def two_spaces(found: claims.Findings, times: np.ndarray, to_E: np.ndarray, to_top: np.ndarray) -> None:
+def two_spaces(found: claims.Findings, times: np.ndarray, to_E: np.ndarray, to_top: np.ndarray, cloud: mf.Trajectory) -> None:
     """F5."""
     figure = Figure(figsize=(6, 3.5), layout="constrained")
     axes = figure.subplots()
     axes.semilogy(times, to_E, label="to E, the top of VA")
     axes.semilogy(times, to_top, label="to the top of V")
+    for colour, distance in zip(("C0", "C1"), OBSERVED, strict=True):
+        axes.semilogy(times, [distance(law, cloud.problem) for law in cloud.measures], ":", color=colour, label="the same by tokens")
+    seen = np.array([OBSERVED[0](law, cloud.problem) for law in cloud.measures])
+    found.numbers["(b') distance to E, tokens against moving cells, largest difference"] = float(np.abs(seen - to_E).max())
     axes.set(xlabel="t", ylabel="root-mean-square sine")
     axes.legend()
     found.figures["(b') hand-over from the dominant space of VA to that of V"] = figure
