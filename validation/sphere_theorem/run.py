@@ -169,7 +169,9 @@ def densities(found: claims.Findings, quick: bool) -> None:
     axes.semilogy(np.degrees(np.arccos(u[order])), by_mesh.density()[order], ",", color="tab:blue", label=f"finite volumes, {cells} cells")
     bins = np.linspace(-1, 1, 41)
     counted, _ = np.histogram(by_tokens, bins, weights=start.weights)
-    axes.step(np.degrees(np.arccos((bins[1:] + bins[:-1]) / 2)), counted / (2 * np.pi * np.diff(bins)), where="mid", lw=0.8, color="tab:orange", label=f"{n} tokens")
+    axes.step(
+        np.degrees(np.arccos((bins[1:] + bins[:-1]) / 2)), counted / (2 * np.pi * np.diff(bins)), where="mid", lw=0.8, color="tab:orange", label=f"{n} tokens"
+    )
     axes.set(xlabel="angle to the axis (degrees)", ylabel="density", title=f"sphere, zero temperature, t = {t:g}")
     axes.legend()
     found.figures["F7 on the sphere: density from the uniform law at zero temperature"] = figure
@@ -217,7 +219,9 @@ def gallery(found: claims.Findings, quick: bool) -> None:
         if name[:4] == "(b')":
             for key, style in (("tokens", "-"), ("mesh", ":")):
                 to_top_axes.semilogy(times, to_E[key], style, color="C0", label=f"to E, top of VA, {key}")
-                to_top_axes.semilogy(times, [diagnostics.distance_to_value_space(law, problem) for law in runs[key].measures], style, color="C1", label=f"to the top of V, {key}")
+                to_top_axes.semilogy(
+                    times, [diagnostics.distance_to_value_space(law, problem) for law in runs[key].measures], style, color="C1", label=f"to the top of V, {key}"
+                )
             to_top_axes.set(xlabel="t", ylabel="root-mean-square sine", title=name)
             to_top_axes.legend(fontsize=6)
         if name[:3] == "(d)":
@@ -299,6 +303,7 @@ def end_pair(found: claims.Findings, rows: list[list], runs: dict[str, mf.Trajec
 
 def end_circle(found: claims.Findings, rows: list[list], runs: dict[str, mf.Trajectory], spacing: float) -> None:
     """(b) dim E = 2."""
+
     def off(run: mf.Trajectory) -> float:
         return float(np.sqrt(run.final.weights @ (run.final.points @ TURN[:, 2]) ** 2))
 
@@ -360,7 +365,14 @@ def turning_rate(law: mf.Measure, problem: mf.Problem) -> float:
 def end_rotation(found: claims.Findings, rows: list[list], runs: dict[str, mf.Trajectory], spacing: float) -> None:
     """(d) On the plane tokens turn at 1.5 <x, m>, and lag behind the rotating map of zero temperature."""
     problem, tokens = runs["tokens"].problem, runs["tokens"]
-    note(found, rows, "(d)", "rotation on the plane E", "mean rate of turning at the end, over Im l", *both(runs, lambda run: turning_rate(run.final, problem) / 1.5))
+    note(
+        found,
+        rows,
+        "(d)",
+        "rotation on the plane E",
+        "mean rate of turning at the end, over Im l",
+        *both(runs, lambda run: turning_rate(run.final, problem) / 1.5),
+    )
     cold = flow(problem.attention, tokens.measures[0].points, problem.t_end) @ TURN
     warm = tokens.final.points @ TURN
     ahead = np.arctan2(cold[:, 1], cold[:, 0]) - np.arctan2(warm[:, 1], warm[:, 0])

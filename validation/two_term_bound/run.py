@@ -65,8 +65,21 @@ def measure(quick: bool) -> claims.Findings:
     names = ["non-normal"] if quick else list(PROBLEMS)
     figure = Figure(figsize=(3.2 * max(len(names), 2), 6), layout="constrained")
     panels = figure.subplots(2, len(names), squeeze=False)
-    constants: list[list] = [["problem", "p", "C, the rate of escape", "C' fitted at beta = 10, t <= 2", "beta", "W over bound, most", "the same once W_inf is a tenth", "at its best time"]]
-    decays: list[list] = [["problem", "p", "beta", "c by moving cells", "95 % interval", "residual", "c of the exact flow, same window", "sharp rate", "window in t"]]
+    constants: list[list] = [
+        [
+            "problem",
+            "p",
+            "C, the rate of escape",
+            "C' fitted at beta = 10, t <= 2",
+            "beta",
+            "W over bound, most",
+            "the same once W_inf is a tenth",
+            "at its best time",
+        ]
+    ]
+    decays: list[list] = [
+        ["problem", "p", "beta", "c by moving cells", "95 % interval", "residual", "c of the exact flow, same window", "sharp rate", "window in t"]
+    ]
     for column, name in enumerate(names):
         law = PROBLEMS[name][2]
         times = np.linspace(0, (np.log(betas[-1]) + 5) / mf.limits.rate(head(name, 1.0), 1), 31 if quick else 61)
@@ -153,7 +166,9 @@ def refutations(found: claims.Findings, name: str, run: mf.Trajectory, limit: mf
     wrong = {
         "orthogonal in place of the spectral projector": distances(run, orthogonal),
         "V in place of VA": distances(run, value),
-        "wrong sign of the velocity": distances(mf.solve(mf.Problem(backwards, CIRCLE, law, float(run.times[-1])), mf.FiniteVolume(cells=256), save_at=run.times), limit),
+        "wrong sign of the velocity": distances(
+            mf.solve(mf.Problem(backwards, CIRCLE, law, float(run.times[-1])), mf.FiniteVolume(cells=256), save_at=run.times), limit
+        ),
     }
     for what, curves in wrong.items():
         for p in (1, 2):
