@@ -37,14 +37,13 @@ class Lagrangian:
     ----------
     cells : int
         Cells at the start; later there are a few times as many, where clusters and their tails need them. Order 4 is clean once
-        `beta |A| (2 pi / cells)^2 <= 0.05`.
+        `beta |A| (2 pi / cells)^2 <= 0.05`; the time of a departure takes 0.7 (docs/moving_cells).
     tol : float
         Local error of a step in radians at nodes that matter, and tolerance of the attention sums.
     importance_cut : float, optional
         Parts of the density whose logarithm of importance (their mass, times the attention they receive if that is more than one) lies below this are
-        not refined. When not given: -32; if the clusters may leave, that is if V and the drift V A have different top directions, `-0.1 beta |A|` if
-        that is less (`importance_cut_for`). A departure hangs on tails: double the cut once and compare, or ask `Particles(placement="graded")`. Checked
-        against those up to beta |A| = 1200; at 4000 a cut of -120 follows the departure at first and then loses it (docs/moving_cells).
+        emptied: they become holes, and their mass joins the heaviest cell. When not given, `importance_cut_for`: -32, less where clusters attend what lies
+        off themselves.
     atom_width : float
         Cells squeezed into this many radians become an atom; W_1 changes by less than half of it.
 
@@ -53,7 +52,8 @@ class Lagrangian:
     Fourth order in W_1 while smooth and after (docs/moving_cells). Cost a step: seven attention sums with covariance over a few times `cells` nodes.
     Memory O(cells). The result is a `CellMeasure`: a quadrature that also knows its density and distribution function everywhere.
     `stats["unresolved cells"]` counts, at the last step, important cells whose end densities promise more than nine tenths of their mass, and
-    `stats["crossed nodes"]` those that met to round-off inside a cluster and were dropped.
+    `stats["crossed nodes"]` those that met to round-off inside a cluster and were dropped;
+    `stats["mass moved out of voids"]` is the mass of all holes, at most half a turn away from where it was.
 
     Examples
     --------
@@ -95,25 +95,21 @@ class Lagrangian:
 
 
 def importance_cut_for(head: Attention) -> float:
-    """-32, or `-0.1 beta |A|` if that is less and clusters may leave the place where they form (docs/theory, departures)."""
-    if clusters_stay(head):
-        return -32.0
-    return min(-32.0, -0.1 * head.beta * float(np.linalg.norm(head.A, 2)))
+    """`-32 - beta depth`, at least -600: the faintest mass that still counts today, and how much fainter it may be while it still holds a cluster back.
 
-
-def clusters_stay(head: Attention) -> bool:
-    """Whether the top direction of the drift V A, where tokens gather, is a top direction of V, which moves narrow clusters. Always if V = a I + b J."""
-    V, M = head.V, head.drift
-    size = float(np.linalg.norm(V, 2))
-    if np.hypot(V[0, 0] - V[1, 1], V[0, 1] + V[1, 0]) <= 1e-12 * size:
-        return True
-    values, vectors = np.linalg.eig(M)
+    A cluster at u, where tokens gather, attends the direction A u. Mass e^{-m} that lies there outweighs the cluster as long as
+    `m < beta depth`, `depth = |A u| - <A u, u>` (docs/theory, departures). Where tokens gather at no fixed place the largest depth on the circle counts.
+    """
+    values, vectors = np.linalg.eig(head.drift)
     top = int(np.argmax(values.real))
-    if abs(values[top].imag) > 1e-12 * abs(values[top]):  # tokens turn for ever, there is no place to stay at
-        return False
-    u = vectors[:, top].real / np.linalg.norm(vectors[:, top].real)
-    top_V = float(np.linalg.eigvals(V).real.max())
-    return float(np.linalg.norm(V @ u - top_V * u)) <= 1e-9 * size
+    if abs(values[top].imag) > 1e-12 * abs(values[top]):
+        angles = np.linspace(0, TWO_PI, 720, endpoint=False)
+        x = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    else:
+        x = vectors[:, top].real[None] / np.linalg.norm(vectors[:, top].real)
+    attended = x @ head.A.T
+    depth = float((np.linalg.norm(attended, axis=1) - np.sum(attended * x, axis=1)).max())
+    return max(-32.0 - head.beta * max(depth, 0.0), -600.0)
 
 
 def arc_masses(law: CircleLaw, edges: np.ndarray) -> np.ndarray:
@@ -171,6 +167,7 @@ class LagrangianScheme:
         self.unit = 1 / max(float(np.linalg.norm(problem.attention.V, 2)), 1e-300)  # of time: no rate of contraction or growth is much larger than |V|
         self.stages = Stages()
         self.steps = self.rejected = self.crossed = self.unresolved = 0
+        self.emptied = 0.0
         self.most_nodes = 0
 
     def initial(self) -> State:
@@ -249,8 +246,7 @@ class LagrangianScheme:
         v, dL, v_atoms, log_z = self.tendency(cells)
         factor = self.importance(cells, log_z)
         log_importance = cells.log_density + np.log(self.width) + factor
-        # what weighs less than tol does not limit the stretch, and what is faint needs its place to 100 tol: with 1e4 tol a departure at
-        # beta = 1000 lost the tail it hangs on
+        # what weighs less than tol does not limit the stretch; what is faint needs its place to 100 tol, for a tail that is misplaced may be attended later
         heavy = log_importance > np.log(self.method.tol)
         rate = max(float(np.abs(dL[heavy]).max(initial=0.0)), 1e-3 / self.unit)
         size = min(state.step, self.LARGEST_STRETCH / rate, self.longest_step)
@@ -294,14 +290,33 @@ class LagrangianScheme:
             if not drop.any():
                 break
             cells, factor = without(cells, drop), factor[~drop]
-        faint = cells.masses < FAINTEST
-        if len(cells.nodes) and (faint & np.roll(faint, 1)).any():  # a node between two holes carries nothing
-            cells = without(cells._replace(masses=np.where(faint, 0.0, cells.masses)), faint & np.roll(faint, 1))
+        cells = self._emptied(cells, factor)
         _, _, limited = end_masses(cells) if len(cells.nodes) else (0, 0, np.empty(0, dtype=bool))
         if len(limited):
             relevant = np.log(np.maximum(cells.masses, 1e-300)) > self.cut
             self.unresolved = int((limited & relevant).sum())
         return condensed(cells, self.method.atom_width)
+
+    def _emptied(self, cells: Cells, factor: np.ndarray) -> Cells:
+        """Cells below the cut become holes and their mass joins the heaviest cell: what is not refined is not resolved, and must not be attended later.
+
+        A cell of the void keeps its mass but loses the place of it. As long as nobody attends it that is harmless; a cluster that leaves its place looks back
+        into its void, and would be held by mass that is not there (docs/moving_cells).
+        """
+        if not len(cells.nodes):
+            return cells
+        loudest = np.maximum(factor, np.roll(factor, -1)) + np.log(np.maximum(cells.masses, 1e-300))
+        ends = cells.log_density + factor + np.log(self.width)
+        void = (cells.masses < FAINTEST) | ((loudest < self.cut) & (np.maximum(ends, np.roll(ends, -1)) < self.cut))
+        void &= np.arange(len(void)) != int(np.argmax(cells.masses))
+        moved = float(cells.masses[void].sum())
+        if moved > 0:
+            masses = np.where(void, 0.0, cells.masses)
+            masses[int(np.argmax(masses))] += moved
+            self.emptied += moved
+            cells = cells._replace(masses=masses)
+        idle = void & np.roll(void, 1)  # a node between two holes carries nothing
+        return without(cells, idle) if idle.any() else cells
 
     def _uncrossed(self, cells: Cells, factor: np.ndarray) -> tuple[Cells, np.ndarray]:
         """Without the nodes that met their right neighbour to round-off, which happens inside clusters only."""
@@ -381,6 +396,7 @@ class LagrangianScheme:
             "unresolved cells": self.unresolved,
             "crossed nodes": self.crossed,
             "importance cut": self.cut,
+            "mass moved out of voids": self.emptied,
             **{f"targets by {tier}": count for tier, count in self.field.served.items()},
             **{f"seconds in {stage}": seconds for stage, seconds in self.stages.seconds.items()},
         }

@@ -187,8 +187,8 @@ def fixed_arrays(problem: Problem, times: np.ndarray) -> Arrays:
 
 
 def total_statistics(before: Mapping[str, Any], since: Mapping[str, Any]) -> dict[str, Any]:
-    """The statistics of a run in two parts. Names tell how they add up: steps, rejected steps, seconds ..., targets by ... are sums, smallest ...
-    a minimum, most ... a maximum; anything else holds for the later part alone.
+    """The statistics of a run in two parts. Names tell how they add up: steps, rejected steps, seconds ..., targets by ..., mass moved ... are sums,
+    smallest ... a minimum, most ... a maximum; anything else holds for the later part alone.
 
     >>> total_statistics({"steps": 3, "smallest mass": 0.1, "importance cut": -32.0}, {"steps": 2, "smallest mass": 0.2, "importance cut": -32.0})
     {'steps': 5, 'smallest mass': 0.1, 'importance cut': -32.0}
@@ -198,7 +198,7 @@ def total_statistics(before: Mapping[str, Any], since: Mapping[str, Any]) -> dic
         kind = name.rpartition(": ")[2]  # "first: steps" are steps
         if name not in since:
             total[name] = value
-        elif kind in ("steps", "rejected steps") or kind.startswith(("seconds", "targets by ")):
+        elif kind in ("steps", "rejected steps") or kind.startswith(("seconds", "targets by ", "mass moved ")):
             total[name] = value + since[name]
         elif kind.startswith("smallest "):
             total[name] = min(value, since[name])

@@ -7,6 +7,7 @@ import pytest
 
 import mfpde as mf
 from mfpde.errors import InputError
+from mfpde.methods.graded import GRADE, graded_nodes
 
 CIRCLE = mf.Circle()
 LAW = mf.initial.fourier([0.15 * np.exp(1j), 0.125j, 0.1 * np.exp(-0.4j)])
@@ -26,6 +27,24 @@ def test_shares_sum_to_one_and_are_fine_where_the_flow_parts():
     parted = np.flatnonzero(gaps > 1)  # what lies between two tokens a radian apart is light
     assert len(parted) > 0
     assert (np.minimum(final.weights[:-1], final.weights[1:])[parted] < 1e-5).all()
+
+
+def test_tokens_are_graded_towards_partings():
+    """A token has at most a fifth of the mass between it and the nearest parting, as far as `tail`, and a parting is between tokens of less than `tail`."""
+    tail = 1e-7
+    levels = [0.3, 0.3 + 2e-4, 0.81]  # where a flow would part
+
+    def gaps(start):
+        ends = np.cumsum(start.weights)
+        centres = ends - 0.5 * start.weights
+        between = [(centres < level) & (np.roll(centres, -1) >= level) for level in levels]
+        return np.where(np.any(between, axis=0), 1.0, 0.0)
+
+    shares = graded_nodes(LAW, 50, tail, gaps).weights
+    edges = np.concatenate([[0.0], np.cumsum(shares)])
+    distance = np.min([np.minimum(np.abs(edges[:-1] - level), np.abs(edges[1:] - level)) for level in (levels[0], levels[2])], axis=0)
+    assert (shares <= 2.5 * GRADE * distance + 2 * tail).all()
+    assert len(shares) < 50 + 3 * 2 * 30 * np.log(1 / tail)
 
 
 def test_graded_and_moving_cells_give_one_tail():

@@ -10,7 +10,7 @@ import pytest
 import mfpde as mf
 from mfpde.errors import InputError
 from mfpde.methods.cell_measure import CellMeasure
-from mfpde.methods.lagrangian import Lagrangian, arc_masses, clusters_stay, importance_cut_for
+from mfpde.methods.lagrangian import Lagrangian, arc_masses, importance_cut_for
 from mfpde.methods.moving_cells import TWO_PI, Cells, condensed, cumulative, density, divided, pieces, quadrature, without
 
 CIRCLE = mf.Circle()
@@ -171,17 +171,39 @@ def test_bad_questions_are_named(question, words):
         question()
 
 
-def test_the_cut_follows_the_spectra():
+def test_the_cut_follows_the_direction_that_clusters_attend():
     head = lambda V, A, beta=300.0: mf.Attention(A, I, V, beta)
-    assert clusters_stay(head(I, [[1, 2], [0, 3]]))
-    assert clusters_stay(head([[1, -1], [1, 1]], I))
-    assert clusters_stay(head(np.diag([1, 0.5]), I))
-    assert not clusters_stay(head(np.diag([1, 2]), np.diag([4, 1])))  # (b')
+    for V, A in ((I, [[1, 2], [0, 3]]), (np.diag([1, 0.5]), I), (np.diag([1, 2]), np.diag([4, 1])), ([[1, -1], [1, 1]], I)):
+        # tokens gather at eigenvectors of A, or A = I: clusters attend themselves
+        assert importance_cut_for(head(V, A)) == pytest.approx(-32, abs=1e-6)
     c, s = np.cos(0.35), np.sin(0.35)
     turned = np.array([[c, -s], [s, c]])
-    assert not clusters_stay(head(np.diag([1, 0.5]) @ turned.T, turned))  # (b'')
-    assert importance_cut_for(head(np.diag([1, 2]), np.diag([4, 1]))) == pytest.approx(-120)
-    assert importance_cut_for(head(I, I, 1e4)) == -32
+    assert importance_cut_for(head(np.diag([1, 0.5]) @ turned.T, turned)) == pytest.approx(-32 - 300 * (1 - c))  # (b''): tokens gather at e1
+    assert importance_cut_for(head(turned, turned, 10.0)) == pytest.approx(-32 - 10 * (1 - c))  # complex spectrum: the same everywhere
+    assert importance_cut_for(head(np.diag([1, 0.5]) @ turned.T, turned, 1e5)) == -600
+
+
+def departure(beta, t_end):
+    """(b') of docs/theory: tokens gather at +-e1, clusters leave for +-e2 and look back into the void behind them."""
+    return mf.Problem(mf.Attention(np.diag([4.0, 1.0]), I, np.diag([1.0, 2.0]), beta), CIRCLE, SMOOTH, t_end)
+
+
+def test_a_departure_does_not_hang_on_voids_that_nobody_resolves():
+    """<x_2^2> while a cluster leaves: independent of the cut, and that of graded tokens. Unrefined voids that keep their mass hold it back (.23 at t = 11)."""
+    seen = [mf.solve(departure(300.0, 11.0), Lagrangian(cells=384, tol=1e-8, importance_cut=cut)).final for cut in (-26.0, -32.0)]
+    tokens = mf.solve(departure(300.0, 11.0), mf.Particles(n=500, placement="graded", tail=1e-8, tol=1e-7)).final
+    low, high, reference = (law.weights @ law.points[:, 1] ** 2 for law in (*seen, tokens))
+    assert low == pytest.approx(high, rel=1e-5)
+    assert low == pytest.approx(reference, rel=1e-2)
+
+
+def test_voids_are_emptied_and_mass_is_kept():
+    run = mf.solve(departure(100.0, 8.0), Lagrangian(cells=192, tol=1e-8))
+    law = run.final
+    assert law.weights.sum() == pytest.approx(1, abs=1e-12)
+    assert 0 < run.stats["mass moved out of voids"] < 1e-10  # e^-32 = 1e-14 a cell
+    assert (law.cells.masses == 0).any()
+    assert law.density_at(np.array([[0.0, 1.0]]))[0] == 0
 
 
 # --- initial cells ------------------------------------------------------------------------------------

@@ -42,62 +42,106 @@ def axis_angle(law: mf.Measure, problem: mf.Problem) -> float:
     return abs(0.5 * float(np.angle(mf.diagnostics.fourier_moments(law, 2))))
 
 
-def passing_time(problem: mf.Problem, method: Any, observable: Callable[..., float], level: float, after: float) -> tuple[float, float]:
-    """`(time, seconds)`: when the observable passes `level` for the first time after `after`, by a cubic spline through every tenth of a unit of time."""
+def of_half(law: mf.Measure, side: int) -> float:
+    """<x_2^2> of the half circle `side x_1 > 0` alone: of the cluster that formed at `side e1`."""
+    inside = side * law.points[:, 0] > 0
+    return float(law.weights[inside] @ law.points[inside, 1] ** 2 / law.weights[inside].sum())
+
+
+def cluster_at_plus_e1(law: mf.Measure, problem: mf.Problem) -> float:
+    return of_half(law, 1)
+
+
+def cluster_at_minus_e1(law: mf.Measure, problem: mf.Problem) -> float:
+    return of_half(law, -1)
+
+
+def first_passing(times: np.ndarray, values: np.ndarray) -> float:
+    """When `values` first pass 0 upwards, by a cubic spline; NaN if they do not."""
+    crossing = np.flatnonzero((values[:-1] < 0) & (values[1:] >= 0))
+    if not len(crossing):
+        return np.nan
+    i = int(crossing[0])
+    return float(brentq(CubicSpline(times, values), times[i], times[i + 1]))
+
+
+def passing_times(problem: mf.Problem, method: Any, observables: list[Callable[..., float]], level: float, after: float) -> tuple[list[float], float]:
+    """`(times, seconds)`: when each observable passes `level` for the first time after `after`, by a spline through every tenth of a unit of time."""
     started = time.process_time()
     times = np.linspace(after, problem.t_end, round(10 * (problem.t_end - after)) + 1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # equal tokens are here to be seen failing
-        run = mf.solve(problem, method, save_at=times, observe=[observable])
-    values = run.observed[observable.__name__] - level
-    crossing = np.flatnonzero((values[:-1] < 0) & (values[1:] >= 0))
-    if not len(crossing):
-        return np.nan, time.process_time() - started
-    i = int(crossing[0])
-    return float(brentq(CubicSpline(times, values), times[i], times[i + 1])), time.process_time() - started
+        run = mf.solve(problem, method, save_at=times, observe=observables)
+    found = [first_passing(times, run.observed[observable.__name__] - level) for observable in observables]
+    return found, time.process_time() - started
 
 
 # problem, observable, the level it passes, from when on one looks
 KINDS = {"log": (log_departure, second_moment, 0.5, 3.0), "linear": (linear_departure, axis_angle, 0.1, 2.0)}
-# kind, beta, final time, cells, lightest tokens
+# kind, beta, final time, cells, lightest tokens; cells so that beta |A| (2 pi / cells)^2 <= 0.3 where the departure hangs on tails
 QUICK = [("log", 30, 9.0, 128, 1e-6), ("linear", 30, 6.0, 128, 1e-6)]
 FULL = [
     ("log", 30, 9.0, 256, 1e-9),
     ("log", 100, 11.0, 256, 1e-9),
-    ("log", 300, 13.0, 256, 1e-9),
-    ("log", 600, 16.0, 0, 1e-10),  # 0: no moving cells; beyond beta |A| of about 1200 they need more nodes than they are worth (docs/moving_cells)
-    ("log", 1000, 18.0, 0, 1e-10),
+    ("log", 300, 13.0, 512, 1e-9),
+    ("log", 600, 16.0, 1024, 1e-10),
+    ("log", 1000, 18.0, 1024, 1e-10),
     ("linear", 30, 6.0, 256, 1e-9),
     ("linear", 60, 9.0, 256, 1e-9),
     ("linear", 100, 12.0, 256, 1e-10),
     ("linear", 200, 24.0, 256, 1e-12),
 ]
+# beta, final time, cells: the log departure cluster by cluster
+SINGLY = [(100, 12.0, 384), (200, 13.0, 512), (300, 14.0, 576), (400, 14.0, 704), (600, 16.0, 832), (1000, 18.0, 1088), (1500, 19.0, 1280)]
+SINGLY += [(2000, 20.0, 1472), (3000, 20.5, 1792), (6000, 21.5, 2560)]
+
+
+def single_clusters(found: claims.Findings) -> None:
+    """Each of the two clusters by itself: 1.5 per log beta until it is held, then later and steeper."""
+    table: list[list[Any]] = [["beta", "cells", "cluster at e1", "cluster at -e1", "seconds"]]
+    leaves: dict[float, list[float]] = {}
+    for beta, t_end, cells in SINGLY:
+        method = mf.Lagrangian(cells=cells, tol=1e-8)
+        leaves[beta], seconds = passing_times(log_departure(beta, t_end), method, [cluster_at_plus_e1, cluster_at_minus_e1], 0.5, 3.0)
+        table.append([beta, cells, *leaves[beta], seconds])
+        print(*table[-1], flush=True)
+    slope = lambda k, low, high: (leaves[high][k] - leaves[low][k]) / np.log(high / low)
+    found.numbers["cluster at e1, free: slope per log beta, 100 to 300"] = slope(0, 100, 300)
+    found.numbers["cluster at e1, held: slope per log beta, 2000 to 6000"] = slope(0, 2000, 6000)
+    found.numbers["cluster at -e1, free: slope per log beta, 400 to 1500"] = slope(1, 400, 1500)
+    found.numbers["cluster at e1: delay at beta = 400 against its free law"] = leaves[400][0] - leaves[300][0] - 1.5 * np.log(400 / 300)
+    found.tables["The log departure cluster by cluster (moving cells): <x_2^2> of each half passes 1/2"] = table
 
 
 def measure(quick: bool, rows: list[tuple[str, float, float, int, float]] | None = None) -> claims.Findings:
     found = claims.Findings()
-    table: list[list[Any]] = [["kind", "beta", "moving cells", "graded tokens", "equal tokens", "seconds: cells", "graded", "equal"]]
+    table: list[list[Any]] = [["kind", "beta", "cells", "moving cells", "graded tokens", "equal tokens", "seconds: cells", "graded", "equal"]]
     times: dict[tuple[str, float], float] = {}
     for kind, beta, t_end, cells, tail in rows or (QUICK if quick else FULL):
         problem_of, observable, level, after = KINDS[kind]
         n = 1000 if quick else 2000
         methods = (
-            mf.Lagrangian(cells=cells, tol=1e-8) if cells else None,
+            mf.Lagrangian(cells=cells, tol=1e-8),
             mf.Particles(n=n, placement="graded", tail=tail, tol=1e-8),
             mf.Particles(n=n, placement="graded", tail=0.9, tol=1e-8),  # nothing is heavier: equal shares
         )
-        moving, graded, equal = (passing_time(problem_of(beta, t_end), method, observable, level, after) if method else (np.nan, 0.0) for method in methods)
-        table.append([kind, beta, moving[0], graded[0], equal[0], moving[1], graded[1], equal[1]])
+        (moving, s_moving), (graded, s_graded), (equal, s_equal) = (
+            passing_times(problem_of(beta, t_end), method, [observable], level, after) for method in methods
+        )
+        table.append([kind, beta, cells, moving[0], graded[0], equal[0], s_moving, s_graded, s_equal])
         print(*table[-1], flush=True)
         times[kind, beta] = graded[0]
         found.numbers[f"{kind} departure, beta={beta:g}: time by graded tokens"] = graded[0]
-        if cells:
-            found.numbers[f"{kind} departure, beta={beta:g}: moving cells over graded tokens - 1"] = moving[0] / graded[0] - 1
+        found.numbers[f"{kind} departure, beta={beta:g}: moving cells over graded tokens - 1"] = moving[0] / graded[0] - 1
     if ("log", 300) in times and ("log", 30) in times:
         found.numbers["log departure: slope per log beta, 30 to 300"] = (times["log", 300] - times["log", 30]) / np.log(10)
+    if ("log", 1000) in times and ("log", 300) in times:
+        found.numbers["log departure: slope per log beta, 300 to 1000"] = (times["log", 1000] - times["log", 300]) / np.log(10 / 3)
     if ("linear", 200) in times and ("linear", 100) in times:
         found.numbers["linear departure: slope per beta, 100 to 200"] = (times["linear", 200] - times["linear", 100]) / 100
     found.tables["Departure times; equal tokens look converged and are early where the departure hangs on tails"] = table
+    if not quick and rows is None:
+        single_clusters(found)
     return found
 
 
