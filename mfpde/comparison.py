@@ -21,6 +21,8 @@ import numpy as np
 from mfpde import limits
 from mfpde.measure import Measure
 from mfpde.methods.base import Method
+from mfpde.methods.clusters import Clusters
+from mfpde.methods.handover import Handover
 from mfpde.methods.particles import Particles
 from mfpde.methods.zero_temperature import ZeroTemperature
 from mfpde.model import Problem
@@ -124,8 +126,13 @@ class Comparison:
 
 
 def siblings(problem: Problem, method: Method, *, n: int = 2000, seed: int = 0) -> dict[str, Method]:
-    """The methods to compare: the given one, random particles, and the exact zero-temperature flow where the spectrum of VA gives a limit."""
-    methods: dict[str, Method] = {"pde": method, "particles": Particles(n=n, seed=seed)}
+    """The methods to compare: the given one, random particles, and the exact zero-temperature flow where the spectrum of VA gives a limit.
+
+    Methods for exponentially long times have no sibling among particles, whose steps stay of order one.
+    """
+    methods: dict[str, Method] = {"pde": method}
+    if not isinstance(method, (Clusters, Handover)):
+        methods["particles"] = Particles(n=n, seed=seed)
     if has_limit(problem):
         methods[FLOW] = ZeroTemperature()
     return methods

@@ -25,7 +25,7 @@ LAYERS = {
     "storage": 7, "trajectory": 7, "progress": 7,
     "solver": 8, "export": 8, "citations": 8,
     "transport": 9, "exact": 9,
-    "diagnostics": 10,
+    "diagnostics": 10, "branches": 10,
     "comparison": 11, "convergence": 11, "figures": 11, "cases": 11,
     "claims": 12, "runs": 12,
     "cli": 13, "__main__": 14,

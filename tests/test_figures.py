@@ -15,6 +15,7 @@ import mfpde as mf
 from mfpde import figures
 from mfpde.convergence import ConvergenceTable
 from mfpde.figures import circle, laws, style
+from mfpde.methods.clusters import life
 from mfpde.trajectory import Trajectory
 
 CIRCLE = mf.Circle()
@@ -258,6 +259,89 @@ def test_energy_is_computed_when_it_was_not_observed(tmp_path):
     zero = on_mesh([UNIFORM] * 2, [0, 1])
     zero.observed = {"energy": np.zeros(2)}
     drawn(figures.energy(zero), tmp_path)
+
+
+# ---- lives over logarithmic time
+
+
+def pair_of_atoms(beta=10.0, t_end=1e9):
+    return mf.Problem(mf.Attention.identity(2, beta), CIRCLE, mf.initial.atoms(CIRCLE.points([0.2, 2.7]), [0.6, 0.4]), t_end)
+
+
+def test_the_tree_shows_angles_masses_and_the_merger(tmp_path):
+    run = mf.solve(pair_of_atoms(), mf.Clusters(), save_at=[0.0, 1.0, 1e3, 1e6, 1e7, 1e9])
+    figure = figures.cluster_tree(run)
+    axes = figure.axes[0]
+    lines = [line for line in axes.lines if line.get_color() == style.PALETTE[0] and len(line.get_xdata())]
+    assert sorted(line.get_ydata()[0] % (2 * np.pi) for line in lines)[::2] == pytest.approx([0.2, 2.7], abs=1e-3)
+    widths = sorted(line.get_linewidth() for line in lines)
+    assert np.array(widths) / widths[-1] == pytest.approx([0.4, 0.6, 1.0])
+    (mergers,) = [line for line in axes.lines if line.get_label() == "1 merger"]
+    x, y = mergers.get_data()
+    assert x == pytest.approx([run.stats["ln t of merger 1"]])
+    assert y % (2 * np.pi) == pytest.approx([run.stats["angle of merger 1"]])
+    assert axes.get_xlim()[0] < 0 < np.log(1e9) < axes.get_xlim()[1]
+    drawn(figure, tmp_path)
+
+
+def test_the_staircase_has_a_step_at_the_merger(tmp_path):
+    run = mf.solve(pair_of_atoms(), mf.Clusters(), save_at=[0.0, 1.0, 1e3, 1e6, 1e7, 1e9])
+    figure = figures.energy_staircase(run)
+    energy = figure.axes[0].lines[0]
+    assert energy.get_xdata() == pytest.approx(np.log(run.times[1:]))
+    assert energy.get_ydata()[[0, -1]] == pytest.approx([0.52, 1.0], abs=1e-6)
+    (merger,) = [line for line in figure.axes[0].lines if line.get_label() == "1 merger"]
+    assert merger.get_xdata()[0] == pytest.approx(run.stats["ln t of merger 1"])
+    run.observed = {"log_energy": np.log([0.5, 0.5, 0.6, 0.59, 0.7, 1.0])}
+    falls = [line for line in figures.energy_staircase(run).axes[0].lines if line.get_label().startswith("falls, by at most 1.7e-02")]
+    assert falls[0].get_xdata() == pytest.approx([np.log(1e6)])
+    drawn(figure, tmp_path)
+
+
+def test_lives_beyond_the_largest_double(tmp_path):
+    """beta = 1e6: ln t = 1.8e6, of which no exponential exists."""
+    story = life(pair_of_atoms(beta=1e6))
+    for figure in (figures.cluster_tree(story), figures.energy_staircase(story)):
+        assert figure.axes[0].get_xlim()[1] > story.log_times[0] > 1.8e6
+        drawn(figure, tmp_path)
+    energy = figures.energy_staircase(story).axes[0].lines[0]
+    assert set(energy.get_ydata().round(6)) >= {0.52, 1.0}
+    assert not [line for line in figures.energy_staircase(story).axes[0].lines if line.get_label().startswith("falls")]  # beta eps is no fall
+
+
+def test_a_life_loaded_from_disk_is_drawn_alike(tmp_path):
+    run = mf.solve(pair_of_atoms(), mf.Clusters(), save_at=[0.0, 1.0, 1e6, 1e9], observe=[mf.diagnostics.energy])
+    loaded = mf.load(run.save(tmp_path / "run"))
+    for draw in (figures.cluster_tree, figures.energy_staircase):
+        one, other = draw(run).axes[0], draw(loaded).axes[0]
+        assert [line.get_xydata().tolist() for line in one.lines] == [line.get_xydata().tolist() for line in other.lines]
+
+
+def test_departures_and_the_hand_over_are_marked(tmp_path):
+    times = np.geomspace(1, 100, 60)
+    path = 0.01 * np.exp(np.minimum(times - 30, 5.5))
+    laws = [mf.initial.von_mises_mixture([x, 4.0], kappa=1e5) for x in path]
+    run = on_mesh(laws, times, problem=GAP, cells=1024)
+    run.stats = {"hand-over at t": 2.0}
+    figure = figures.cluster_tree(run)
+    labels = [line.get_label() for line in figure.axes[0].lines]
+    assert "1 departure" in labels
+    assert "hand-over to atoms" in labels
+    assert "1 departure" in [line.get_label() for line in figures.energy_staircase(run).axes[0].lines]
+    drawn(figure, tmp_path)
+
+
+@pytest.mark.parametrize("draw", [figures.cluster_tree, figures.energy_staircase])
+def test_no_tree_without_clusters(draw):
+    for run in (on_mesh([UNIFORM, UNIFORM], [0.0, 1.0], problem=GAP), on_mesh([SHARP], [0.0], problem=GAP)):
+        with pytest.raises(mf.InputError, match=r"There are no clusters at any of the \d output times after 0"):
+            draw(run)
+    with pytest.raises(mf.InputError, match="empty"):
+        draw(Trajectory())
+    unknown = on_mesh([SHARP], [1.0])
+    if draw is figures.energy_staircase:
+        with pytest.raises(mf.InputError, match="Observe it"):
+            draw(unknown)
 
 
 # ---- files, state, questions

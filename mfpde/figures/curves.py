@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from mfpde.convergence import ConvergenceTable
+    from mfpde.model import Problem
+
 
 def decay(
     series: Mapping[str, tuple[Times, Times]],
@@ -199,7 +201,7 @@ def order_plot(table: ConvergenceTable | Mapping[str, ConvergenceTable], *, titl
 def energy(trajectory: Trajectory) -> Figure:
     r"""The interaction energy, relative to its largest possible value, against time; every fall between output times is marked.
 
-    Taken from `trajectory.observed["energy"]` if it was observed, else computed. For V = A it never falls (docs/theory).
+    Taken from `observed["energy"]` or `observed["log_energy"]`, else computed. For V = A it never falls (docs/theory).
 
     Raises
     ------
@@ -213,23 +215,12 @@ def energy(trajectory: Trajectory) -> Figure:
     >>> mf.figures.energy(run).axes[0].get_ylabel()
     'energy / largest energy'
     """
-    if "energy" in trajectory.observed:
-        values = np.asarray(trajectory.observed["energy"], dtype=float)
-    elif trajectory.problem is None:
-        remedy = "Observe it: solve(..., observe=[mf.diagnostics.energy])."
-        raise InputError(f"The energy was not observed, and a trajectory loaded from a file does not know its problem.\n  {trajectory!r}\n  {remedy}")
-    else:
-        from mfpde import diagnostics
-
-        values = np.array([diagnostics.energy(measure, trajectory.problem) for measure in trajectory.measures])
+    values = energies(trajectory)
     times = np.asarray(trajectory.times, dtype=float)
     figure = _figure(3.6)
     axes = _axes(figure)
     axes.plot(times, values, color=PALETTE[0], linewidth=1.6, marker="o" if len(times) <= 15 else None, markersize=4.5, label="energy")
-    falls = np.flatnonzero(np.diff(values) < -1e-12 * np.abs(values[1:])) + 1  # round-off is no fall
-    if len(falls):
-        worst = float((-np.diff(values)[falls - 1] / values[falls - 1]).max())
-        axes.plot(times[falls], values[falls], "v", color=PALETTE[1], markersize=5, label=f"falls, by at most {worst:.1e} of itself between two output times")
+    falls = mark_falls(axes, times, values, trajectory.problem)
     spread = float(np.ptp(values))
     if spread <= 1e-9 * float(np.abs(values).max()):  # a constant: show it as one, not its round-off
         centre = float(values.mean())
@@ -238,6 +229,32 @@ def energy(trajectory: Trajectory) -> Figure:
     axes.set_ylabel("energy / largest energy")
     axes.set_title(f"Interaction energy{_by(trajectory)}", fontsize=11)
     axes.grid(True, which="major", axis="y", color="0.9", linewidth=0.6, zorder=0)
-    if len(falls):
+    if falls:
         _legend_below(figure, [axes])
     return figure
+
+
+def mark_falls(axes: Axes, times: np.ndarray, values: np.ndarray, problem: Problem | None) -> bool:
+    """A triangle where the energy is less than at the time before; whether there is any. Round-off, of the order of `beta |A|` units of it, is no fall."""
+    exponent = 0.0 if problem is None else problem.attention.beta * float(np.linalg.norm(problem.attention.A, 2))
+    round_off = max(1e-12, 4 * np.finfo(float).eps * exponent)
+    falls = np.flatnonzero(np.diff(values) < -round_off * np.abs(values[1:])) + 1
+    if len(falls):
+        worst = float((-np.diff(values)[falls - 1] / values[falls - 1]).max())
+        label = f"falls, by at most {worst:.1e} of itself between two output times"
+        axes.plot(times[falls], values[falls], "v", color=PALETTE[1], markersize=5, label=label, zorder=3)
+    return len(falls) > 0
+
+
+def energies(trajectory: Trajectory) -> np.ndarray:
+    """The energy at each output time (k,), observed or computed; an `InputError` where neither is possible."""
+    if "energy" in trajectory.observed:
+        return np.asarray(trajectory.observed["energy"], dtype=float)
+    if "log_energy" in trajectory.observed:
+        return np.exp(np.asarray(trajectory.observed["log_energy"], dtype=float))
+    if trajectory.problem is None:
+        remedy = "Observe it: solve(..., observe=[mf.diagnostics.energy])."
+        raise InputError(f"The energy was not observed, and a trajectory loaded from a file does not know its problem.\n  {trajectory!r}\n  {remedy}")
+    from mfpde import diagnostics
+
+    return np.array([diagnostics.energy(measure, trajectory.problem) for measure in trajectory.measures])

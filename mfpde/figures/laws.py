@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def density(trajectory: Trajectory, *, scale: str = "auto", tokens: int = 200) -> Figure:
-    r"""The law over time: an image of the density on a mesh or of moving cells, the paths of tokens for particles; on the sphere equal-area maps at up to six times.
+    r"""The law over time: an image of the density, of moving cells too, or the paths of tokens; on the sphere equal-area maps at up to six times.
 
     Parameters
     ----------

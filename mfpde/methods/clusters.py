@@ -49,7 +49,7 @@ class Clusters:
     -----
     `solve` runs to `t_end` up to about 1e300. Beyond that, and for the list of mergers alone, use `life(problem, method)`, which knows ln t only.
     In a turning frame (`V = a I + b J`) the angle b t of the whole picture is lost to round-off once t passes 1e16; distances stay right.
-    Cost a step: about a hundred k x k tables for k atoms. Mergers are in `stats`: their number and the ln t of each.
+    Cost a step: about a hundred k x k tables for k atoms. Mergers are in `stats`: their number, the ln t and the angle of each.
     Exactly balanced atoms (a regular polygon, an antipodal pair) rest, stable or not.
 
     Examples
@@ -305,20 +305,24 @@ class ClustersScheme:
             "rejected steps": self.rejected,
             "mergers": len(self.mergers),
             **{f"ln t of merger {k + 1}": float(merger[0]) for k, merger in enumerate(self.mergers)},
+            **{f"angle of merger {k + 1}": float((merger[1] + self.turn * min(_exp(merger[0]), 1e300)) % TWO_PI) for k, merger in enumerate(self.mergers)},
             **{f"seconds in {stage}": seconds for stage, seconds in self.stages.seconds.items()},
         }
 
 
 class Life(NamedTuple):
-    """The mergers of a law of atoms, in their order.
+    """The mergers of a law of atoms, in their order, and the path in between; `mfpde.figures.cluster_tree` draws it.
 
     `log_times` (r,), `angles` (r,) of the united atoms (in the turning frame), `masses` (r, 2) of the two; `left` atoms remain and rest, or turn together.
+    `path` holds the atoms after each step of the life of `problem`.
     """
 
     log_times: np.ndarray
     angles: np.ndarray
     masses: np.ndarray
     left: int
+    path: list[Atomic]
+    problem: Problem
 
 
 def life(problem: Problem, method: Clusters | None = None, *, most_steps: int = 100_000) -> Life:
@@ -344,10 +348,12 @@ def life(problem: Problem, method: Clusters | None = None, *, most_steps: int = 
         raise InputError(f"These atoms move at rates of order one.\n  V = {problem.attention.V.tolist()}\n  Use solve(problem, Clusters()).")
     state = scheme.initial()
     atoms, size = Atomic(**state.arrays), state.step
+    path = [atoms]
     for _ in range(most_steps):
         if scheme.at_rest(atoms):
-            return Life(atoms.mergers[:, 0], atoms.mergers[:, 1], atoms.mergers[:, 2:], len(atoms.angles))
+            return Life(atoms.mergers[:, 0], atoms.mergers[:, 1], atoms.mergers[:, 2:], len(atoms.angles), path, problem)
         atoms, _, size = scheme.step(atoms, size)
+        path.append(atoms)
     raise NumericalError(
         f"{most_steps} steps do not finish this life.\n  {len(atoms.angles)} atoms are left at ln t = {float(atoms.log_time):.6g}.\n  Raise most_steps."
     )

@@ -19,7 +19,8 @@ A run file names a case and its keywords, or describes any problem:
     cells = 1024
 
     [output]
-    times = 61                       a number of equal steps and ends, or a list of times
+    times = 61                       how many, start and end included, or a list of times
+    spacing = "linear"               equal steps of t; "log", where clusters live exponentially long: 0, then equal steps of ln t
 
 Instead of Q, K, V, the table `attention` may give `weights`, a file `.npz` with W_Q, W_K, W_V or `.npy` of shape (3, d, d), or W_Q, W_K, W_V
 themselves, as matrices or as `.npy` files. A resolved configuration holds every value, matrices included, so it can be run anywhere.
@@ -46,15 +47,14 @@ from mfpde.errors import InputError, unknown_name
 from mfpde.geometry import Geometry
 from mfpde.methods.base import Method
 from mfpde.model import Attention, Problem
-from mfpde.runs.runfile import NAME, leaves, parse, read_toml, tables, to_toml
+from mfpde.runs.output import instants, resolve_output
+from mfpde.runs.runfile import NAME, leaves, number, only_known, parse, read_toml, tables, to_toml
 from mfpde.runs.weights import matrix, read_weights
 
 GEOMETRIES: dict[str, type[Geometry]] = {kind.__name__.lower(): kind for kind in Geometry.__subclasses__()}
 METHODS = ("FiniteVolume", "Particles", "Lagrangian", "ZeroTemperature", "Clusters", "Handover", "FiPyUpwind")
 LAWS = ("uniform", "von_mises_mixture", "fisher_mixture", "poisson", "fourier", "atoms")
-OBSERVABLES = ("order_parameter", "energy", "log_energy", "entropy", "cluster_count", "dissipation", "distance_to_dominant_space", "distance_to_value_space")
 OF_CASE = "case"  # methods.NAME.method = "case": the method that comes with the case
-OUTPUT = {"times": 61, "observe": ["order_parameter", "energy", "cluster_count"], "checkpoint_every": 30.0}
 WEIGHTS = ("W_Q", "W_K", "W_V")
 MATRICES = ("Q", "K", "V")
 RESERVED = ("limit", "run", "distances", "observables")
@@ -90,14 +90,7 @@ class Config:
 
     def times(self) -> np.ndarray:
         """The output times (k,)."""
-        times, t_end = self.values["output"]["times"], self.problem().t_end
-        return (
-            np.linspace(0, t_end, times)
-            if isinstance(times, int) and t_end > 0
-            else np.array([0.0])
-            if isinstance(times, int)
-            else np.array(times, dtype=float)
-        )
+        return instants(self.values["output"], self.problem().t_end)
 
     def observers(self) -> dict[str, Callable[..., Any]]:
         """The observers by name."""
@@ -161,9 +154,10 @@ def resolve(source: str, overrides: Iterable[str] = ()) -> Config:
     with np.errstate(all="ignore"):
         problem = Config("", values, {}).problem()
         _resolve_methods(given, values, origins, complete)
-        _resolve_output(given, values, origins, problem)
         config = Config(values["case"] if "case" in values and not source.endswith(".toml") else Path(source).stem, values, origins)
-        config.methods()
+        values["output"] = resolve_output(given.get("output", {}), problem, config.methods().values())
+        for key in values["output"]:
+            origins.setdefault(f"output.{key}", "default")
     return config
 
 
@@ -195,15 +189,6 @@ def _set(given: dict[str, Any], origins: dict[str, str], key: str, value: Any) -
 # ---- resolving -----------------------------------------------------------------------------------------------------------------------
 
 
-def only_known(where: str, table: Any, known: Iterable[str]) -> None:
-    """An `InputError` that names the nearest right key for the first unknown one."""
-    if not isinstance(table, dict):
-        raise InputError(f"{where} is a table.\n  Given: {table!r}")
-    for key in table:
-        if key not in known:
-            raise unknown_name(f"key of {where}", key, known)
-
-
 def _resolve_case(given: dict[str, Any], values: dict[str, Any], origins: dict[str, str]) -> None:
     only_known("a run file with a case", given, ["case", "keywords", "methods", "output", "only"])
     name, keywords = given["case"], given.get("keywords", {})
@@ -226,17 +211,8 @@ def _resolve_case(given: dict[str, Any], values: dict[str, Any], origins: dict[s
 def _number_like(name: str, value: Any, default: Any) -> Any:
     """A whole number given for a float becomes one; everything else is left to the case to judge."""
     if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
-        return _float(name, value)
+        return number(name, value)
     return value
-
-
-def _float(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InputError(f"{name} is a number.\n  {name} = {value!r}")
-    try:
-        return float(value)
-    except OverflowError:
-        raise InputError(f"{name} is too large for a double.\n  It has {len(str(value)) if value < 10**4000 else 'thousands of'} digits.") from None
 
 
 def _resolve_problem(given: dict[str, Any], values: dict[str, Any], origins: dict[str, str], base: Path) -> None:
@@ -245,7 +221,7 @@ def _resolve_problem(given: dict[str, Any], values: dict[str, Any], origins: dic
             raise InputError(f"A run file names a case, or gives t_end, [attention] and [initial].\n  {key} is missing.\n  mfpde cases lists the cases.")
     if "keywords" in given:
         raise InputError("keywords belong to a case.\n  Give case = ... too, or leave the table out.")
-    values["t_end"] = _float("t_end", given["t_end"])
+    values["t_end"] = number("t_end", given["t_end"])
     geometry = given.get("geometry", "circle")
     if not isinstance(geometry, str) or geometry not in GEOMETRIES:
         raise unknown_name("geometry", str(geometry), GEOMETRIES)
@@ -259,7 +235,7 @@ def _attention(table: Any, origins: dict[str, str], base: Path, dim: int) -> dic
     only_known("attention", table, ["beta", "weights", *MATRICES, *WEIGHTS])
     if "beta" not in table:
         raise InputError("attention.beta is missing.\n  Give the inverse temperature, in [0, inf].")
-    resolved: dict[str, Any] = {"beta": _float("attention.beta", table["beta"])}
+    resolved: dict[str, Any] = {"beta": number("attention.beta", table["beta"])}
     by_weights = "weights" in table or any(name in table for name in WEIGHTS)
     if by_weights and any(name in table for name in MATRICES):
         raise InputError(f"Give Q, K, V, or the weights W_Q, W_K, W_V, not both.\n  Given: {', '.join(table)}")
@@ -408,40 +384,5 @@ def _typed(name: str, value: Any, annotation: str) -> Any:
     if type(value).__name__ in wanted or not {"int", "float", "str", "bool"} & set(wanted):
         return value
     if "float" in wanted and isinstance(value, int) and not isinstance(value, bool):
-        return _float(name, value)
+        return number(name, value)
     raise InputError(f"{name} is of type {annotation}.\n  {name} = {value!r}")
-
-
-def _resolve_output(given: dict[str, Any], values: dict[str, Any], origins: dict[str, str], problem: Problem) -> None:
-    table = given.get("output", {})
-    only_known("output", table, OUTPUT)
-    output = {**OUTPUT, **table}
-    if "observe" not in table:
-        output["observe"] = [name for name in OUTPUT["observe"] if _observable(name, problem)]  # type: ignore[attr-defined]
-    times, observe = output["times"], output["observe"]
-    if isinstance(times, bool) or not isinstance(times, (int, list)) or (isinstance(times, int) and not 2 <= times <= 1_000_000):
-        raise InputError(f"output.times is a number of times, at least 2, or a list of times.\n  output.times = {times!r}")
-    if isinstance(times, list):
-        from mfpde.solver import output_times
-
-        output["times"] = output_times([_float("an output time", t) for t in times], problem.t_end).tolist()
-    observe = observe.split(",") if isinstance(observe, str) else observe
-    if not isinstance(observe, list):
-        raise InputError(f"output.observe is a list of names.\n  output.observe = {observe!r}")
-    for name in observe:
-        if name not in OBSERVABLES:
-            raise unknown_name("observable", str(name), OBSERVABLES)
-    output["observe"] = observe
-    output["checkpoint_every"] = _float("output.checkpoint_every", output["checkpoint_every"])
-    if not output["checkpoint_every"] >= 0:
-        raise InputError(f"output.checkpoint_every is a number of seconds, at least 0.\n  output.checkpoint_every = {output['checkpoint_every']!r}")
-    values["output"] = output
-    for key in OUTPUT:
-        origins.setdefault(f"output.{key}", "default")
-
-
-def _observable(name: str, problem: Problem) -> bool:
-    """Whether a default observable makes sense for the problem."""
-    if name == "energy":
-        return math.isfinite(problem.attention.beta)
-    return name != "cluster_count" or problem.geometry.dim == 2

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from mfpde.errors import InputError
+from mfpde.errors import InputError, unknown_name
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
@@ -101,3 +101,25 @@ def tables(path: tuple[str, ...], values: Mapping[str, Any]) -> list[str]:
         if isinstance(value, dict):
             lines += ["", *tables((*path, key), value)]
     return lines
+
+
+# ---- checking what was read ------------------------------------------------------------------------------------------------------------
+
+
+def only_known(where: str, table: Any, known: Iterable[str]) -> None:
+    """An `InputError` that names the nearest right key for the first unknown one."""
+    if not isinstance(table, dict):
+        raise InputError(f"{where} is a table.\n  Given: {table!r}")
+    for key in table:
+        if key not in known:
+            raise unknown_name(f"key of {where}", key, known)
+
+
+def number(name: str, value: Any) -> float:
+    """`value` as a float, if it is a number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InputError(f"{name} is a number.\n  {name} = {value!r}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise InputError(f"{name} is too large for a double.\n  It has {len(str(value)) if value < 10**4000 else 'thousands of'} digits.") from None

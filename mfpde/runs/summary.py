@@ -9,6 +9,8 @@ import numpy as np
 from mfpde import figures, limits
 from mfpde.comparison import FLOW, Comparison, find_plateau, fit_decay
 from mfpde.errors import InputError
+from mfpde.methods.clusters import Clusters
+from mfpde.methods.handover import Handover
 
 
 def summary(comparison: Comparison) -> str:
@@ -46,7 +48,7 @@ def summary(comparison: Comparison) -> str:
 
 
 def draw(comparison: Comparison) -> dict[str, Any]:
-    """The pictures of a comparison, by file name; those that its geometry or its laws do not allow are left out."""
+    """The pictures of a comparison, by file name; those that its geometry or its laws do not allow are left out. Lives of clusters get theirs over ln t."""
     problem, times = comparison.problem, comparison.times
     first = next(iter(comparison.trajectories))
     few = times[:: max(1, len(times) // 5)]
@@ -54,6 +56,9 @@ def draw(comparison: Comparison) -> dict[str, Any]:
         "density": lambda: figures.density(comparison.trajectories[first]),
         "snapshots": lambda: figures.snapshots(comparison.trajectories[first], few, problem=problem),
     }
+    long_lived = [trajectory for trajectory in comparison.trajectories.values() if isinstance(trajectory.method, (Clusters, Handover))]
+    if long_lived:
+        wanted |= {"cluster_tree": lambda: figures.cluster_tree(long_lived[0]), "energy_staircase": lambda: figures.energy_staircase(long_lived[0])}
     if comparison.limit is not None and comparison.distances and len(times) > 1:
         wanted |= {f"decay_W{p}": lambda p=p: _decay(comparison, first, p) for p in (1, 2)}  # type: ignore[misc]
     pictures = {}

@@ -1,4 +1,4 @@
-"""A whole life at beta = 20, from a perturbed uniform law to one cluster at ln t = 40; and how many clusters form, for beta = 25 to 1600."""
+"""A whole life at beta = 20, from a perturbed uniform law to one cluster at ln t = 40, with the energy at every instant that the run records."""
 
 from __future__ import annotations
 
@@ -7,87 +7,88 @@ import time
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 import mfpde as mf
 from mfpde import claims
-
-CIRCLE = mf.Circle()
-PHASES = np.array([0.3, 1.1, 2.9, 4.0, 0.7, 5.2, 2.2, 1.9])
-SEED = 20
+from mfpde.branches import follow
 
 
-def life(found: claims.Findings, quick: bool) -> None:
-    """V = A = I, eight waves of amplitude .01 on the uniform law."""
-    beta = 8.0 if quick else 20.0
-    law = mf.initial.fourier(0.005 * np.exp(1j * PHASES))
-    t_end = np.exp(45.0)
-    problem = mf.Problem(mf.Attention.identity(2, beta), CIRCLE, law, t_end)
-    times = np.concatenate([[0.0], np.exp(np.linspace(-1.0, np.log(t_end), 60 if quick else 250))[:-1], [t_end]])
-    started = time.monotonic()
-    run = mf.solve(problem, mf.Handover(mf.Lagrangian(cells=128 if quick else 256, tol=1e-9)), save_at=times, observe=[mf.diagnostics.log_energy])
-    seconds = time.monotonic() - started
-    energy = np.exp(run.observed["log_energy"])
-    mergers = [[k, run.stats[f"ln t of merger {k}"]] for k in range(1, run.stats["mergers"] + 1)]
-    found.numbers["life: atoms at the end"] = len(run.final)
-    found.numbers["life: seconds"] = seconds
-    found.numbers["life: largest fall of the energy between outputs"] = float(-np.minimum(np.diff(energy), 0.0).min(initial=0.0))
-    found.numbers["life: mass x distance moved at the hand-over"] = run.stats["hand-over moved mass x distance"]
-    found.numbers["life: mergers after the hand-over"] = len(mergers)
-    found.tables[f"Mergers at beta = {beta:g}; hand-over at t = {run.stats['hand-over at t']:.2f}"] = [["merger", "ln t"], *mergers]
-    figure = Figure(figsize=(8, 6), layout="constrained")
-    tree, staircase = figure.subplots(2, 1, sharex=True)
-    for t, measure in zip(times[1:], run.measures[1:], strict=True):
-        heavy = measure.weights > 1e-3
-        tree.scatter(np.full(heavy.sum(), np.log(t)), measure.angles()[heavy], s=40 * measure.weights[heavy], c="k", linewidths=0)
-    tree.set(ylabel="angle", ylim=(0, 2 * np.pi), title=f"beta = {beta:g}")
-    staircase.plot(np.log(times[1:]), energy[1:])
-    staircase.set(xlabel="ln t", ylabel="energy over its maximum")
-    found.figures["Clusters over logarithmic time, area by mass, and the staircase of the energy"] = figure
+class EnergyOfEveryStep:
+    """The energy after each step of the method, and on both sides of the hand-over: what `solve` calls after each step."""
+
+    def __init__(self, problem: mf.Problem, method: mf.Handover) -> None:
+        self.problem, self.scheme = problem, method.prepare(problem)
+        self.state = self.scheme.initial()
+        self.entries = [(0.0, self.energy(self.state))]
+        self.across = np.nan  # energy of the atoms over that of the cells they stand for, less 1
+
+    def energy(self, state: Any) -> float:
+        return mf.diagnostics.energy(self.scheme.measure(state, state, state.time), self.problem)
+
+    def __call__(self, time: float, state: Any) -> None:
+        if state.time == self.state.time:  # several output times within a step
+            return
+        if "handed_over" in state.arrays and "handed_over" not in self.state.arrays:
+            atoms = self.energy(self.scheme.handed_over(self.state))
+            self.across = atoms / self.entries[-1][1] - 1
+            self.entries.append((self.state.time, atoms))
+        self.state = state
+        self.entries.append((state.time, self.energy(state)))
 
 
-def number_of_clusters(beta: float, seed: int) -> int:
-    """Clusters that hold 99 % of the mass when all of them are narrower than a fifth of the kernel, from noise of amplitude 1e-3 in the growing modes."""
-    rng = np.random.default_rng([SEED, seed])
-    modes = int(np.ceil(2.5 * np.sqrt(2 * beta)))
-    noise = (rng.standard_normal(modes) + 1j * rng.standard_normal(modes)) * 1e-3 / np.sqrt(modes)
-    problem = mf.Problem(mf.Attention.identity(2, beta), CIRCLE, mf.initial.fourier(noise), 200.0)
-    method = mf.Handover(mf.Lagrangian(cells=int(10 * np.sqrt(2 * beta)), tol=1e-6), width=0.2 / np.sqrt(beta), influence=1.0)
-    scheme = method.prepare(problem)
-    state = scheme.initial()
-    while state.time < problem.t_end:
-        state = scheme.first.advance(state)
-        gathered = scheme.gather(scheme.first.measure(state, state, state.time)) if state.time > 5 else None
-        if gathered is not None:
-            return len(gathered.masses)
-    return 0
-
-
-def counts(found: claims.Findings, quick: bool) -> None:
-    betas, seeds = ([25.0], 3) if quick else ([25.0, 100.0, 400.0, 1600.0], 20)
-    rows: list[list[Any]] = [["beta", "sqrt(2 beta)", "mean number", "standard deviation", "least", "most"]]
-    figure = Figure(figsize=(5, 4), layout="constrained")
-    axes = figure.subplots()
-    for beta in betas:
-        numbers = np.array([number_of_clusters(beta, seed) for seed in range(seeds)])
-        rows.append([beta, np.sqrt(2 * beta), numbers.mean(), numbers.std(), numbers.min(), numbers.max()])
-        print(*rows[-1], flush=True)
-        found.numbers[f"clusters over sqrt(2 beta), beta={beta:g}"] = float(numbers.mean() / np.sqrt(2 * beta))
-        axes.errorbar(np.sqrt(2 * beta), numbers.mean(), numbers.std(), fmt="ko", capsize=3)
-    top = np.sqrt(2 * betas[-1])
-    axes.plot([0, top], [0, top], "--", lw=1, label="sqrt(2 beta), the fastest mode")
-    axes.set(xlabel="sqrt(2 beta)", ylabel="clusters")
-    axes.legend()
-    found.tables["Number of clusters"] = rows
-    found.figures["Number of clusters, mean and standard deviation over the seeds"] = figure
-    found.seeds = [SEED, *range(seeds)]
+def largest_fall(energies: np.ndarray) -> float:
+    """The most that the energy loses from one instant to the next, as a share of it."""
+    return float(max(0.0, np.max(-np.diff(energies) / energies[:-1])))
 
 
 def measure(quick: bool) -> claims.Findings:
     found = claims.Findings()
-    for study in (life, counts):
-        study(found, quick)
+    beta = 8.0 if quick else 20.0
+    problem, method = mf.cases.staircase(beta=beta, cells=128 if quick else 256)
+    log_end = float(np.log(problem.t_end))
+    marks = [log_time + side for log_time in worth_looking_at(problem, method) for side in (-1e-6, 1e-6)]
+    log_times = np.unique(np.concatenate([np.linspace(-1.0, 4.0, 40 if quick else 80), np.linspace(4.1, log_end, 20 if quick else 80)[:-1], marks]))
+    started = time.monotonic()
+    every_step = EnergyOfEveryStep(problem, method)
+    run = mf.solve(problem, method, save_at=[0.0, *np.exp(log_times), problem.t_end], observe=[mf.diagnostics.energy], progress=every_step)
+    seconds = time.monotonic() - started
+    tree = follow(run)
+    outputs = list(zip(run.times.tolist(), run.observed["energy"].tolist(), strict=True))
+    instants = sorted([*outputs, *every_step.entries], key=lambda entry: entry[0])
+    mergers = [event for event in tree.events if event.kind == "merger"]
+    found.numbers["atoms at the end"] = len(run.final)
+    found.numbers["seconds"] = seconds
+    found.numbers["largest fall of the energy from one output to the next, relative"] = largest_fall(run.observed["energy"])
+    found.numbers["largest fall of the energy from one step to the next, relative"] = largest_fall(np.array([energy for _, energy in every_step.entries]))
+    found.numbers["largest fall of the energy over all instants, relative"] = largest_fall(np.array([energy for _, energy in instants]))
+    found.numbers["change of the energy at the hand-over, relative"] = every_step.across
+    found.numbers["mass x distance moved at the hand-over"] = run.stats["hand-over moved mass x distance"]
+    recorded = [run.stats[f"ln t of merger {k}"] for k in range(1, run.stats["mergers"] + 1)]
+    merged = sum(len(event.masses) - 1 for event in mergers)
+    begun = len(tree.branches) - len(mergers)  # branches that no merger began
+    found.numbers["clusters that formed, less those that merged away"] = begun - merged
+    found.numbers["mergers recorded after the hand-over, less those listed"] = len({*recorded} - {m.log_time for m in mergers})
+    head = ["event", "ln t", "angle", "masses"]
+    rows = [[event.kind, event.log_time, event.angle, ", ".join(f"{mass:.4f}" for mass in event.masses)] for event in tree.events]
+    rows.append(["hand-over to atoms", tree.handed_over, "", f"{atoms_handed_over(run)} clusters"])
+    found.tables[f"All events at beta = {beta:g}"] = [head, *sorted(rows, key=lambda row: float(row[1]))]
+    found.tables["Instants at which the energy was taken"] = [["steps and hand-over", "output times"], [len(every_step.entries), len(outputs)]]
+    found.figures["Clusters over logarithmic time"] = mf.figures.cluster_tree(run)
+    found.figures["The energy over logarithmic time"] = mf.figures.energy_staircase(run)
     return found
+
+
+def worth_looking_at(problem: mf.Problem, method: mf.Handover) -> list[float]:
+    """ln t of the hand-over and of the mergers after it, from a run without outputs."""
+    stats = mf.solve(problem, method).stats
+    return [float(np.log(stats["hand-over at t"])), *(stats[f"ln t of merger {k}"] for k in range(1, stats["mergers"] + 1))]
+
+
+def atoms_handed_over(run: mf.Trajectory) -> int:
+    """Atoms at the first output time after the hand-over and the mergers until then."""
+    at = int(np.flatnonzero(run.times > run.stats["hand-over at t"])[0])
+    before = sum(run.stats[f"ln t of merger {k}"] <= np.log(run.times[at]) for k in range(1, run.stats["mergers"] + 1))
+    return len(run.measures[at]) + before
 
 
 if __name__ == "__main__":

@@ -106,9 +106,38 @@ def antipodal(found: claims.Findings, quick: bool) -> None:
     found.numbers["antipodal pair: threshold of beta over atanh(.8) - 1"] = low / np.arctanh(0.8) - 1
 
 
+def antipodal_rates(found: claims.Findings, quick: bool) -> None:
+    """Masses p and 1 - p at +-e1, A = I, V = diag(1, .8): growth of a displacement along each eigenvector, and of a cluster split in two.
+
+    A displacement of 1e-6 is nonlinear by 1e-12 of itself.
+    """
+    l1, l2, d, t = 1.0, 0.8, 1e-6, 1.0
+    rows: list[list[Any]] = [["beta", "p", "mode", "rate, measured", "rate, linear theory"]]
+
+    def final(angles: Any, masses: Any, beta: float) -> np.ndarray:
+        law = mf.initial.atoms(CIRCLE.points(angles), masses)
+        problem = mf.Problem(mf.Attention(np.eye(2), np.eye(2), np.diag([l1, l2]), beta), CIRCLE, law, t)
+        return mf.solve(problem, mf.Clusters(tol=1e-14, merge_distance=1e-13)).final.points
+
+    for beta, p in ((0.8, 0.5), (1.3, 0.5), (1.3, 0.6), (3.0, 0.7)):
+        up, down = np.exp(beta), np.exp(-beta)
+        plus, minus = p * up / (p * up + (1 - p) * down), (1 - p) * up / ((1 - p) * up + p * down)
+        matrix = np.array([[l2 * plus - l1 * (2 * plus - 1), l2 * (1 - plus)], [l2 * (1 - minus), l2 * minus - l1 * (2 * minus - 1)]])
+        rates, modes = np.linalg.eig(matrix)
+        for rate, mode in zip(rates, modes.T, strict=True):
+            start = d * mode / np.abs(mode).max()
+            after = final([start[0], np.pi - start[1]], [p, 1 - p], beta)
+            left, right = after[after[:, 0] < 0, 1], after[after[:, 0] > 0, 1]
+            rows.append([beta, p, "centroids", float(np.log((mode @ [right[0], left[0]]) / (mode @ start)) / t), float(rate)])
+        split = final([d, -d, np.pi], [p / 2, p / 2, 1 - p], beta)
+        rows.append([beta, p, "within the first", float(np.log(np.abs(split[split[:, 0] > 0, 1]).max() / np.sin(d)) / t), float(-l1 * (2 * plus - 1))])
+    found.tables["Rates of an antipodal pair"] = rows
+    found.numbers["antipodal pair: largest error of a rate"] = max(abs(row[3] - row[4]) for row in rows[1:])
+
+
 def measure(quick: bool) -> claims.Findings:
     found = claims.Findings()
-    for study in (atoms, two_clusters, antipodal):
+    for study in (atoms, two_clusters, antipodal, antipodal_rates):
         study(found, quick)
     return found
 
