@@ -72,3 +72,8 @@ def test_importing_the_package_is_light():
 def test_modules_stay_one_idea():
     for path in FILES:
         assert len(path.read_text().splitlines()) <= 450, f"{path.name} is long; is it still one idea?"
+
+
+def test_every_folder_is_a_package():
+    """A folder without __init__.py imports from a checkout and is missing from an installation."""
+    assert {path.parent for path in FILES} <= {path.parent for path in PACKAGE.rglob("__init__.py")}
