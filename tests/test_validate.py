@@ -87,6 +87,22 @@ def test_scripts_without_a_record_are_judged_by_their_exit_code(toy):
     assert "broken script" in result.output
 
 
+def test_claims_about_seconds_run_alone(toy):
+    """Three scripts note when they begin and end: two side by side, then the one that says so by itself."""
+    script = "import sys, time; a = time.time(); time.sleep(1); open('when', 'a').write(f'{sys.argv[0]} {a} {time.time()}\\n')"
+    for name in ("plain", "busy", "clock"):
+        (toy / "validation" / name).mkdir(exist_ok=True)
+        (toy / "validation" / name / "run.py").write_text(script)
+    (toy / "validation" / "clock" / "expected.json").write_text(json.dumps({"run alone": "it is a clock"}))
+    outcomes = suite.validate(toy / "validation", ["clock", "busy", "plain"], jobs=2)
+    assert [outcome.name for outcome in outcomes] == ["clock", "busy", "plain"]
+    lines = [line.split() for line in (toy / "when").read_text().splitlines()]
+    begin, end = ({Path(words[0]).parent.name: float(words[k]) for words in lines} for k in (1, 2))
+    assert begin["busy"] < end["plain"]
+    assert begin["plain"] < end["busy"]
+    assert begin["clock"] > max(end["busy"], end["plain"])
+
+
 def test_wrong_usage(toy):
     assert run("tyo").exit_code == 2
     assert "toy" in run("tyo").output
@@ -118,7 +134,9 @@ def test_every_claim_says_what_would_refute_it(name):
     if "claims.run" not in (folder / "run.py").read_text():
         pytest.skip("judged by its exit code")
     assert "refute" in (folder / "README.md").read_text()
-    for quantity, entry in json.loads((folder / "expected.json").read_text()).items():
+    expected = json.loads((folder / "expected.json").read_text())
+    assert len(expected.pop("run alone", "its numbers are seconds")) > 10
+    for quantity, entry in expected.items():
         assert entry["reason"].strip(), quantity
         assert {"low", "high"} & set(entry), quantity
 

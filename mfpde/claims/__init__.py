@@ -1,7 +1,8 @@
 """Claims that numbers can refute: a script measures, `expected.json` beside it says what is expected and why, a table says how it went.
 
     validation/NAME/run.py         measures; takes --quick and -o FILE
-    validation/NAME/expected.json  {"quantity": {"low": ..., "high": ..., "reason": "..."}}; a bound may be left out, a quantity may be a pattern with *
+    validation/NAME/expected.json  {"quantity": {"low": ..., "high": ..., "reason": "..."}}; a bound may be left out, a quantity may be a pattern with *;
+                                   "run alone": "reason" for claims about seconds, beside which nothing else may run
     validation/NAME/README.md      the claim, its source, and what would refute it
 
 With -o FILE.json the verdicts are written there, and the figures beside it as FILE-1.png, FILE-2.png and so on.

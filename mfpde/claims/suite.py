@@ -112,20 +112,28 @@ def run_claim(claims: Path, name: str, *, quick: bool, threads: int) -> Outcome:
     return Outcome(name, folder, done.returncode, clock.monotonic() - started, done.stdout + done.stderr, record, pictures)
 
 
+def runs_alone(claims: Path, name: str) -> bool:
+    """Whether the claim is about seconds, so that nothing else may run meanwhile: the entry "run alone" of its expected.json, with the reason."""
+    return "run alone" in json.loads((claims / name / "expected.json").read_text()) if (claims / name / "expected.json").is_file() else False
+
+
 def validate(claims: Path, names: Sequence[str], *, quick: bool = False, jobs: int = 1, report: Callable[[int, Outcome], None] | None = None) -> list[Outcome]:
-    """Run the claims, `jobs` at a time, in the order of their names; `report(how many are done, outcome)` is called as each one ends."""
+    """Run the claims, `jobs` at a time, then one by one those that run alone; `report(how many are done, outcome)` is called as each one ends."""
     if jobs < 1:
         raise InputError(f"jobs is a whole number >= 1.\n  jobs = {jobs}")
-    threads = max(1, (os.cpu_count() or 1) // jobs)
+    processors = os.cpu_count() or 1
+    wanted = chosen(claims, names)
+    alone = [name for name in wanted if runs_alone(claims, name)]
     outcomes: dict[str, Outcome] = {}
-    with ThreadPoolExecutor(max_workers=jobs) as pool:
-        futures = [pool.submit(run_claim, claims, name, quick=quick, threads=threads) for name in chosen(claims, names)]
-        for future in as_completed(futures):
-            outcome = future.result()
-            outcomes[outcome.name] = outcome
-            if report:
-                report(len(outcomes), outcome)
-    return [outcomes[name] for name in chosen(claims, names)]
+    for group, workers in (([name for name in wanted if name not in alone], jobs), (alone, 1)):
+        with ThreadPoolExecutor(max_workers=workers) as pool:
+            futures = [pool.submit(run_claim, claims, name, quick=quick, threads=max(1, processors // workers)) for name in group]
+            for future in as_completed(futures):
+                outcome = future.result()
+                outcomes[outcome.name] = outcome
+                if report:
+                    report(len(outcomes), outcome)
+    return [outcomes[name] for name in wanted]
 
 
 def keep(outcomes: Sequence[Outcome], results: Path) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from mfpde.storage.archive import write_whole
 from mfpde.errors import InputError, unknown_name
 from mfpde.figures.profile import has_density, profile
 from mfpde.figures.style import COLOUR_MAP
+from mfpde.storage.archive import write_whole
 from mfpde.trajectory import Trajectory
 
 FRAMES_A_SECOND = 15

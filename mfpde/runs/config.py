@@ -32,7 +32,6 @@ import dataclasses
 import hashlib
 import inspect
 import json
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path

@@ -31,10 +31,7 @@ from typing import Any
 import numpy as np
 
 from mfpde import figures
-from mfpde.storage.archive import write_text
-from mfpde.storage.checkpoint import Checkpoints
 from mfpde.comparison import Comparison, find_limit, measure_distances
-from mfpde.runs.config import Config, hash_of, resolve
 from mfpde.errors import InputError, NumericalError, unknown_name
 from mfpde.export import distances_csv, observables_csv, save_netcdf
 from mfpde.interruption import Interrupted, asked, polite
@@ -42,10 +39,13 @@ from mfpde.measure import Measure
 from mfpde.methods.base import Method, Scheme, State
 from mfpde.model import Problem
 from mfpde.progress import Report
-from mfpde.storage.provenance import provenance
+from mfpde.runs.config import Config, hash_of, resolve
 from mfpde.runs.runfile import read_toml
-from mfpde.solver import Run, march
 from mfpde.runs.summary import draw, summary
+from mfpde.solver import Run, march
+from mfpde.storage.archive import write_text
+from mfpde.storage.checkpoint import Checkpoints
+from mfpde.storage.provenance import provenance
 from mfpde.trajectory import Trajectory, load
 
 FORMAT = 1

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from mfpde import limits
-from mfpde.storage.archive import write_text
 from mfpde.errors import InputError
 from mfpde.export import needs
 from mfpde.figures.profile import has_density, profile
 from mfpde.measure import Measure
+from mfpde.storage.archive import write_text
 from mfpde.trajectory import Trajectory
 
 MOST_CELLS, MOST_TIMES, MOST_TOKENS = 400, 60, 400

@@ -26,13 +26,13 @@ from typing import Any
 
 import numpy as np
 
-from mfpde.storage.archive import write_text, write_whole
-from mfpde.runs.config import Config, resolve
 from mfpde.errors import InputError, NumericalError
 from mfpde.export import needs
 from mfpde.progress import Report
-from mfpde.runs.runfile import literal, parse
+from mfpde.runs.config import Config, resolve
 from mfpde.runs.experiment import strict
+from mfpde.runs.runfile import literal, parse
+from mfpde.storage.archive import write_text, write_whole
 
 MOST_POINTS = 100_000
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mfpde.storage.archive import DAMAGE
 from mfpde.errors import InputError
+from mfpde.storage.archive import DAMAGE
 
 
 def read_weights(base: Path, name: Any, wanted: tuple[str, ...]) -> list[np.ndarray]:
