@@ -106,7 +106,11 @@ class FisherMixture(InitialLaw):
         return unit(np.einsum("nk,nkj->nj", local, np.stack([frame_of(e) for e in self.centres])[bump]))
 
     def nodes(self, n: int) -> Measure:
-        """A product rule about each centre, with the mass of its bump. About `n` points; the weights are divided by their sum, 1 but for the quadrature."""
+        """A product rule about each centre, with the mass of its bump. About `n` points; the weights are divided by their sum, 1 but for the quadrature.
+
+        The points lie on circles of latitude about the centres. Where the whole problem is symmetric about such an axis, a circle crosses the border of
+        two basins in one go, and their masses are wrong by that of a circle: give the law as `from_density` there, whose circles have another axis.
+        """
         each = max(n // len(self.weights), min(n, 1))
         parts = []
         for e, k, mass, peak in zip(self.centres, self.kappa, self.weights, self.peaks, strict=True):
