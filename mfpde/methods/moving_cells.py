@@ -174,7 +174,8 @@ def divided(cells: Cells, cell: np.ndarray) -> Cells:
         places = [left + half * (1 + g) for g in GAUSS_NODES]
         halves.append(half * sum(w * np.exp(stencil.log_density_at(place) - top) for w, place in zip(GAUSS_WEIGHTS, places, strict=True)))
     promised = halves[0] + halves[1]
-    share, log_density = halves[0] / promised, stencil.log_density_at(middle)
+    silent = promised <= 0  # the interpolated density underflows everywhere in the cell: beside a void whose L has run away it says nothing about the shares
+    share, log_density = np.where(silent, 0.5, halves[0] / np.where(silent, 1.0, promised)), stencil.log_density_at(middle)
     # by the polynomial of degree 7 of the distribution function, counted from node 1 and in units of e^top
     F = [-cells.masses[(cell - 1) % n], np.zeros(len(cell)), mass, mass + cells.masses[(cell + 1) % n]]
     value, slope = np.zeros(len(cell)), np.zeros(len(cell))

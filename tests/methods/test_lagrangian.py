@@ -271,6 +271,22 @@ def test_division_keeps_mass_and_is_nearly_exact():
     assert np.array_equal(without(finer, np.isin(finer.nodes, cells.nodes, invert=True)).masses, finer.masses[::2] + finer.masses[1::2])
 
 
+def test_division_beside_a_void_is_finite():
+    """L falls by 540 across a cell, as beside a void of the departure at beta = 20: all its interpolated density underflows (W1 was NaN from there on)."""
+    nodes = np.array([1.25, 1.25 + 1e-8, 1.25122218, 1.25244432, 3.0, 5.0])
+    cells = Cells(nodes, np.array([-26.6, -27.7, -567.5, -387.4, -5.0, -5.0]), np.array([1e-20, 2.5e-21, 1e-30, 0.3, 0.3, 0.4]), NONE, NONE)
+    half = divided(cells, np.array([1]))
+    assert np.isfinite(half.log_density).all() and np.isfinite(half.masses).all() and (half.masses >= 0).all()
+    assert half.masses[1] + half.masses[2] == pytest.approx(2.5e-21, rel=1e-12)
+
+
+def test_a_departure_stays_finite_to_its_end():
+    """beta = 20, t = 16: both clusters are atoms, the voids beside them have lost a thousand decades of density."""
+    problem = departure(20.0, 16.0)
+    coarse, fine = (mf.solve(problem, Lagrangian(cells=cells, tol=1e-8)).final for cells in (256, 512))
+    assert mf.wasserstein(coarse, fine, CIRCLE) < 1e-3  # observed 2e-4
+
+
 def test_density_between_nodes():
     law, cells = von_mises_cells(64)
     theta = np.linspace(0, TWO_PI, 301)
