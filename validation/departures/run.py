@@ -9,16 +9,19 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from scipy.interpolate import CubicSpline
 from scipy.optimize import brentq
 
 import mfpde as mf
 from mfpde import claims
+from mfpde.figures.style import GUIDE, PALETTE
 
 CIRCLE = mf.Circle()
 I = np.eye(2)
 ASYMMETRIC = mf.initial.fourier([0.15 * np.exp(1j), 0.125j, 0.1 * np.exp(-0.4j)])  # (1 + .3 cos(x-1) + .25 sin 2x + .2 cos(3x+.4)) / 2 pi
 TURN = np.deg2rad(20.0)
+SLOPE = (1 - np.cos(TURN)) / 0.5  # |Av|^2 (1 - cos 20 degrees) / g with |Av| = 1, g = 1 - .5, docs/theory
 ROTATION = np.array([[np.cos(TURN), -np.sin(TURN)], [np.sin(TURN), np.cos(TURN)]])
 
 
@@ -91,6 +94,7 @@ FULL = [
     ("linear", 100, 12.0, 256, 1e-10),
     ("linear", 200, 24.0, 256, 1e-12),
 ]
+EQUAL = (200, 2000, 8000)  # numbers of equal tokens
 # beta, final time, cells: the log departure cluster by cluster
 SINGLY = [(100, 12.0, 384), (200, 13.0, 512), (300, 14.0, 576), (400, 14.0, 704), (600, 16.0, 832), (1000, 18.0, 1088), (1500, 19.0, 1280)]
 SINGLY += [(2000, 20.0, 1472), (3000, 20.5, 1792), (6000, 21.5, 2560)]
@@ -113,22 +117,47 @@ def single_clusters(found: claims.Findings) -> None:
     found.tables["The log departure cluster by cluster (moving cells): <x_2^2> of each half passes 1/2"] = table
 
 
+def picture(table: list[list[Any]]) -> Figure:
+    """F4: (b') against log beta with the slope 1.5, (b'') against beta with its slope; the mean field by moving cells and graded tokens, and equal tokens."""
+    figure = Figure(figsize=(8.5, 3.8), layout="constrained")
+    panels = figure.subplots(1, 2)
+    for axes, kind, title in zip(panels, KINDS, ("log departure (b'): <x_2^2> passes 1/2", "linear departure (b''): axis turned by 0.1"), strict=True):
+        rows = [row for row in table[1:] if row[0] == kind]
+        if not rows:
+            continue
+        beta = np.array([row[1] for row in rows], dtype=float)
+        times = np.array([row[3:-2] for row in rows], dtype=float)
+        for k, (name, style) in enumerate(zip(table[0][5:-2], ("v:", "s:", "D:"), strict=False)):
+            axes.plot(beta, times[:, 2 + k], style, color=PALETTE[2 + k], markersize=4, linewidth=1, label=name)
+        axes.plot(beta, times[:, 1], "o", color=PALETTE[1], markersize=9, fillstyle="none", label="graded tokens")
+        axes.plot(beta, times[:, 0], "x-", color=PALETTE[0], markersize=6, linewidth=1.2, label="moving cells")
+        if kind == "log":
+            axes.set_xscale("log")
+            axes.plot(beta, times[0, 0] + 1.5 * np.log(beta / beta[0]), color=GUIDE, linestyle="--", linewidth=1, label="1.5 per log beta")
+            axes.set_xticks(beta, labels=[f"{b:g}" for b in beta])
+            axes.minorticks_off()
+        else:
+            axes.plot(beta, times[-1, 0] + SLOPE * (beta - beta[-1]), color=GUIDE, linestyle="--", linewidth=1, label=f"{SLOPE:.4f} per beta")
+        axes.set(xlabel="beta", ylabel="time of departure", title=title)
+        axes.title.set_fontsize(10)
+        axes.legend(fontsize=8, frameon=False)
+    return figure
+
+
 def measure(quick: bool, rows: list[tuple[str, float, float, int, float]] | None = None) -> claims.Findings:
     found = claims.Findings()
-    table: list[list[Any]] = [["kind", "beta", "cells", "moving cells", "graded tokens", "equal tokens", "seconds: cells", "graded", "equal"]]
+    numbers = [1000] if quick else EQUAL
+    heads = ["kind", "beta", "cells", "moving cells", "graded tokens", *(f"{n} equal tokens" for n in numbers), "seconds: cells", "graded"]
+    table: list[list[Any]] = [heads]
     times: dict[tuple[str, float], float] = {}
     for kind, beta, t_end, cells, tail in rows or (QUICK if quick else FULL):
         problem_of, observable, level, after = KINDS[kind]
-        n = 1000 if quick else 2000
-        methods = (
-            mf.Lagrangian(cells=cells, tol=1e-8),
-            mf.Particles(n=n, placement="graded", tail=tail, tol=1e-8),
-            mf.Particles(n=n, placement="graded", tail=0.9, tol=1e-8),  # nothing is heavier: equal shares
-        )
-        (moving, s_moving), (graded, s_graded), (equal, s_equal) = (
-            passing_times(problem_of(beta, t_end), method, [observable], level, after) for method in methods
-        )
-        table.append([kind, beta, cells, moving[0], graded[0], equal[0], s_moving, s_graded, s_equal])
+        tokens = lambda n, tail: mf.Particles(n=n, placement="graded", tail=tail, tol=1e-8)
+        leaves = lambda method: passing_times(problem_of(beta, t_end), method, [observable], level, after)  # noqa: B023
+        moving, s_moving = leaves(mf.Lagrangian(cells=cells, tol=1e-8))
+        graded, s_graded = leaves(tokens(1000 if quick else 2000, tail))
+        equal = [leaves(tokens(n, 0.9))[0][0] for n in numbers]  # no share is heavier than that: equal shares
+        table.append([kind, beta, cells, moving[0], graded[0], *equal, s_moving, s_graded])
         print(*table[-1], flush=True)
         times[kind, beta] = graded[0]
         found.numbers[f"{kind} departure, beta={beta:g}: time by graded tokens"] = graded[0]
@@ -140,6 +169,7 @@ def measure(quick: bool, rows: list[tuple[str, float, float, int, float]] | None
     if ("linear", 200) in times and ("linear", 100) in times:
         found.numbers["linear departure: slope per beta, 100 to 200"] = (times["linear", 200] - times["linear", 100]) / 100
     found.tables["Departure times; equal tokens look converged and are early where the departure hangs on tails"] = table
+    found.figures["Departure times of the mean field by two methods, and of equal tokens (F4)"] = picture(table)
     if not quick and rows is None:
         single_clusters(found)
     return found
