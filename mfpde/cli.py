@@ -190,10 +190,10 @@ def validate(
     def tell(done: int, outcome: suite.Outcome) -> None:
         verdict = "holds" if outcome.holds else "FAILS"
         typer.echo(f"[{done:2d}/{len(wanted)}] {verdict}  {outcome.name}, {len(outcome.verdicts)} numbers, {outcome.seconds:.1f} s", err=True)
+        if keep:  # at once: an interruption loses nothing that is finished
+            suite.keep([outcome], Path(keep))
 
     outcomes = suite.validate(claims, wanted, quick=quick, jobs=jobs, report=tell)
-    if keep:
-        suite.keep(outcomes, Path(keep))
     Path(report).write_text(page(outcomes, quick=quick, seconds=clock.monotonic() - started))
     typer.echo(suite.table(outcomes))
     typer.echo(f"\n{sum(o.holds for o in outcomes)} of {len(outcomes)} hold, {clock.monotonic() - started:.0f} s; the report is in {report}")
