@@ -6,8 +6,7 @@ Definitions, the same for every method:
                  deviation below twice the `resolution`; atoms of `Clusters` are clusters as they are
     branch       a cluster from one output time to the next, until it merges or dissolves
     merger       several branches that go on as one; ln t to the spacing of the output times, exactly where the method records it (`Clusters`, `Handover`)
-    departure    a branch that rested, which means that it moved by less than .05 while the time doubled, has left that place by .3 and does not merge while
-                 the time doubles again: the approach to a merger is no departure
+    departure    a branch is .3 radians away from where it began, and does not merge while the time doubles: the approach to a merger is no departure
 
 Everything is in ln t, since a metastable state lasts for times like e^{2 beta}, and `life` knows ln t only.
 """
@@ -28,7 +27,7 @@ from mfpde.trajectory import Trajectory
 
 TWO_PI = 2 * np.pi
 LIGHT = 1e-3  # of the mass: what is less is no cluster
-REST, GONE = 0.05, 0.3  # radians
+GONE = 0.3  # radians
 DOUBLING = float(np.log(2.0))
 
 
@@ -148,20 +147,13 @@ class _Line:
         return Branch(np.array(self.log_times), np.array(self.angles), np.array(self.masses))
 
     def departure(self) -> Event | None:
-        """The first time at which the branch is away from a place where it rested, unless it merges soon after."""
-        t, x = np.array(self.log_times), np.array(self.angles)
-        for start, doubled in enumerate(np.searchsorted(t, t + DOUBLING)):
-            if doubled == len(t):
-                return None
-            if np.ptp(x[start : doubled + 1]) > REST:
-                continue
-            gone = doubled + np.flatnonzero(np.abs(x[doubled:] - x[start]) > GONE)
-            if not len(gone):
-                return None
-            at = gone[0]
-            soon = self.merges and t[-1] < t[at] + DOUBLING
-            return None if soon else Event("departure", float(t[at]), float(x[at] % TWO_PI), (self.masses[at],))
-        return None
+        """The first time at which the branch is away from where it began, unless it merges soon after."""
+        gone = np.flatnonzero(np.abs(np.array(self.angles) - self.angles[0]) > GONE)
+        if not len(gone):
+            return None
+        at = int(gone[0])
+        soon = self.merges and self.log_times[-1] < self.log_times[at] + DOUBLING
+        return None if soon else Event("departure", self.log_times[at], self.angles[at] % TWO_PI, (self.masses[at],))
 
 
 def _turn(angle: Any) -> Any:

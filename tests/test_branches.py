@@ -79,7 +79,7 @@ def test_atoms_rest_until_their_time_has_come():
         assert np.interp(0.99 * last, branch.log_times, branch.angles) == pytest.approx(start, abs=1e-6)
 
 
-def test_a_resting_cluster_that_leaves_departs_and_one_that_merges_does_not():
+def test_a_cluster_that_leaves_departs_and_one_that_merges_does_not():
     times = np.geomspace(1, 100, 60)
     path = 0.01 * np.exp(np.minimum(times - 30, 5.5))  # leaves at about t = 33.4 and stops at 2.4
     run = atoms(np.stack([path, np.full(60, 4.0)], axis=1), times, {2: [0.7, 0.3]})
@@ -92,10 +92,24 @@ def test_a_resting_cluster_that_leaves_departs_and_one_that_merges_does_not():
     assert [event.kind for event in follow(atoms(rows, times, {2: [0.7, 0.3], 1: [1.0]})).events] == ["merger"]
 
 
-def test_a_cluster_that_never_rests_does_not_depart():
+def test_a_cluster_that_moves_a_little_does_not_depart():
     times = np.geomspace(1, 100, 60)
-    run = atoms(np.log(times)[:, None] / 2, times, {1: [1.0]})
+    run = atoms(0.29 * np.linspace(0, 1, 60)[:, None], times, {1: [1.0]})
     assert follow(run).events == []
+
+
+def test_the_departure_of_a_density():
+    """V = diag(1, 2), A = diag(4, 1): both clusters form near +-e1, end near +-e2, and do not merge."""
+    problem, _ = mf.cases.departure_log(beta=30.0, t_end=14.0)
+    run = mf.solve(problem, mf.Lagrangian(cells=128, tol=1e-6), save_at=[0.0, *np.linspace(2, 14, 49)])
+    tree = follow(run)
+    assert [event.kind for event in tree.events] == ["departure"] * 2
+    assert sorted(mass for event in tree.events for mass in event.masses) == pytest.approx([0.468, 0.532], abs=5e-3)  # basins, moved by beta = 30
+    for event, branch in zip(tree.events, tree.branches, strict=True):
+        assert abs(np.cos(branch.angles[0])) > 0.95
+        assert abs(np.sin(branch.angles[-1])) > 0.95
+        gone = np.interp(event.log_time, branch.log_times, branch.angles) - branch.angles[0]
+        assert 0.3 < abs(gone) < 0.6
 
 
 def test_turning_clusters_rest_in_their_frame():
