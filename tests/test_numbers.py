@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "validation").glob("*/README.md"))]
 DECIMAL = re.compile(r"(?<![\w.])\d+\.\d+|\d(?:\.\d+)?e-\d+")
 SOURCES = re.compile(r"(?:validation|tests)/[\w/]+(?:\.py)?|(?:docs/)?results/\w+\.json")
 MARKED = re.compile(r"<!-- results: ([\w, ]+) -->(.*?)<!-- end of results -->", re.DOTALL)

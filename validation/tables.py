@@ -1,6 +1,6 @@
-"""Write the measured numbers of docs/results/*.json into README.md and docs/validation.md, between the markers that name them.
+"""Write the measured numbers of docs/results/*.json between the markers that name them: in README.md, docs/validation.md and validation/*/README.md.
 
-The README gets the numbers; docs/validation.md, the page of the suite, gets expectations, verdicts, tables of fits and figures, too.
+READMEs get the numbers; docs/validation.md, the page of the suite, gets expectations, verdicts, tables of fits and figures, too.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def text(cell: Any) -> str:
 
 
 def main() -> None:
-    for page, show in ((ROOT / "README.md", numbers), (ROOT / "docs" / "validation.md", everything)):
+    pages = [(page, numbers) for page in (ROOT / "README.md", *sorted((ROOT / "validation").glob("*/README.md")))]
+    for page, show in (*pages, (ROOT / "docs" / "validation.md", everything)):
 
         def fill(match: re.Match[str], show: Any = show) -> str:
             names = [name.strip() for name in match["names"].split(",")]
@@ -57,7 +58,10 @@ def main() -> None:
                 print(f"no record of {', '.join(sorted(set(names) - set(known)))}: run mfpde validate NAME --keep docs/results")
             return "\n\n".join([f"<!-- results: {match['names']} -->", *map(show, known), "<!-- end of results -->"])
 
-        page.write_text(PATTERN.sub(fill, page.read_text()))
+        text_before = page.read_text()
+        text_after = PATTERN.sub(fill, text_before)
+        if text_after != text_before:
+            page.write_text(text_after)
 
 
 if __name__ == "__main__":

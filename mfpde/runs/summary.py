@@ -52,10 +52,9 @@ def draw(comparison: Comparison) -> dict[str, Any]:
     problem, times = comparison.problem, comparison.times
     first = next(iter(comparison.trajectories))
     few = times[:: max(1, len(times) // 5)]
-    wanted = {
-        "density": lambda: figures.density(comparison.trajectories[first]),
-        "snapshots": lambda: figures.snapshots(comparison.trajectories[first], few, problem=problem),
-    }
+    wanted = {"snapshots": lambda: figures.snapshots(comparison.trajectories[first], few, problem=problem)}
+    if np.median(times) >= 0.01 * times[-1]:  # output times equal in ln t: a linear axis shows the end of a long life and nothing else
+        wanted["density"] = lambda: figures.density(comparison.trajectories[first])
     long_lived = [trajectory for trajectory in comparison.trajectories.values() if isinstance(trajectory.method, (Clusters, Handover))]
     if long_lived:
         wanted |= {"cluster_tree": lambda: figures.cluster_tree(long_lived[0]), "energy_staircase": lambda: figures.energy_staircase(long_lived[0])}
