@@ -14,13 +14,15 @@ Everything is in ln t, since a metastable state lasts for times like e^{2 beta},
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from mfpde.diagnostics import clusters
 from mfpde.errors import InputError
+from mfpde.geometry import signed_angle
 from mfpde.measure import Measure
+from mfpde.methods.cell_measure import has_density
 from mfpde.methods.clusters import Life
 from mfpde.methods.pull import common_turn
 from mfpde.trajectory import Trajectory
@@ -113,7 +115,7 @@ def follow(run: Trajectory | Life, *, resolution: float | None = None) -> Tree:
             if len(parents) == 1:
                 line = parents[0]
             else:
-                line = _Line([], [], [])
+                line = _Line()
                 lines.append(line)
             if len(parents) > 1:
                 found = _mergers(parents, angle, before.log_time, after.log_time, recorded)
@@ -132,13 +134,15 @@ def follow(run: Trajectory | Life, *, resolution: float | None = None) -> Tree:
 class _Line:
     """A branch that grows."""
 
-    def __init__(self, log_times: list[float], angles: list[float], masses: list[float]) -> None:
-        self.log_times, self.angles, self.masses = log_times, angles, masses
+    def __init__(self) -> None:
+        self.log_times: list[float] = []
+        self.angles: list[float] = []
+        self.masses: list[float] = []
         self.merges = False
 
     def add(self, log_time: float, angle: float, mass: float) -> None:
         if self.angles:
-            angle = self.angles[-1] + float(_turn(angle - self.angles[-1]))
+            angle = self.angles[-1] + float(signed_angle(angle - self.angles[-1]))
         self.log_times.append(float(log_time))
         self.angles.append(float(angle))
         self.masses.append(float(mass))
@@ -156,11 +160,6 @@ class _Line:
         return None if soon else Event("departure", self.log_times[at], self.angles[at] % TWO_PI, (self.masses[at],))
 
 
-def _turn(angle: Any) -> Any:
-    """The angle in [-pi, pi)."""
-    return (angle + np.pi) % TWO_PI - np.pi
-
-
 # ---- the clusters at each time ----------------------------------------------------------------------------------------------------------------------
 
 
@@ -174,7 +173,7 @@ def moments_of(run: Trajectory | Life, resolution: float | None = None) -> list[
     if resolution is None:
         resolution = 0.05
         if run.problem is not None:
-            scale = run.problem.attention.beta * float(np.linalg.norm(run.problem.attention.A, 2))
+            scale = run.problem.attention.sharpness
             resolution = min(0.05, 0.25 / np.sqrt(scale)) if 0 < scale < np.inf else 0.05
     moments = []
     for time, law in zip(run.times, run.measures, strict=True):
@@ -229,7 +228,7 @@ def _atoms(law: Measure) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _arcs(law: Measure, resolution: float) -> tuple[np.ndarray, np.ndarray]:
-    if law.mesh is None and not hasattr(law, "cells"):
+    if not has_density(law):
         resolution = max(resolution, 3 * TWO_PI / len(law))
     found = [each for each in clusters(law, resolution=min(resolution, 0.5), min_mass=LIGHT) if each.width < 2 * resolution]
     return np.array([each.centre for each in found]), np.array([each.mass for each in found])
@@ -242,7 +241,7 @@ def _link(before: Moment, after: Moment) -> np.ndarray:
     """For each cluster before, the index of the one after that it belongs to, or -1; shape (k,)."""
     if not len(before.angles) or not len(after.angles):
         return np.full(len(before.angles), -1)
-    distance = np.abs(_turn(after.angles[None, :] - before.angles[:, None]))
+    distance = np.abs(signed_angle(after.angles[None, :] - before.angles[:, None]))
     nearest = distance.argmin(axis=1)
     received = np.bincount(nearest, before.masses, len(after.angles))
     if (received <= 1.1 * after.masses + LIGHT).all():
@@ -260,7 +259,7 @@ def _transported(before: Moment, after: Moment) -> np.ndarray:
         middle, share = 0.5 * (marks[1:] + marks[:-1]), np.diff(marks)
         i = np.minimum(np.searchsorted(ends, middle), len(a) - 1)
         j = np.minimum(np.searchsorted(levels, (middle + shift) % 1.0), len(b) - 1)
-        cost = float(share @ np.abs(_turn(after.angles[j] - before.angles[i])))
+        cost = float(share @ np.abs(signed_angle(after.angles[j] - before.angles[i])))
         if cost < cheapest:
             plan = np.zeros((len(a), len(b)))
             np.add.at(plan, (i, j), share)
@@ -283,14 +282,14 @@ def _mergers(parents: Sequence[_Line], angle: float, earliest: float, latest: fl
     """The mergers that make one cluster of `parents` between two output times, the last one last: as recorded, else one at the later time."""
     masses = [parent.masses[-1] for parent in parents]
     within = [entry for entry in recorded if earliest <= entry[0] <= latest]
-    within = sorted(within, key=lambda entry: abs(float(_turn(entry[1] - angle))))[: len(parents) - 1]
+    within = sorted(within, key=lambda entry: abs(float(signed_angle(entry[1] - angle))))[: len(parents) - 1]
     if not within:
         return [Event("merger", latest, float(angle), tuple(masses))]
     if len(parents) == 2:
         return [Event("merger", within[0][0], within[0][1], tuple(masses))]
     events, places = [], [parent.angles[-1] for parent in parents]
     for log_time, place in sorted(within):  # several in one interval: the two nearest to each recorded place, one after the other
-        near = np.argsort(np.abs(_turn(np.array(places) - place)), kind="stable")[:2]
+        near = np.argsort(np.abs(signed_angle(np.array(places) - place)), kind="stable")[:2]
         pair = tuple(masses[i] for i in near)
         events.append(Event("merger", log_time, place, pair))
         masses = [mass for i, mass in enumerate(masses) if i not in near] + [sum(pair)]

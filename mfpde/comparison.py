@@ -125,13 +125,18 @@ class Comparison:
         return f"<table><caption>{escape(repr(self.problem))}</caption><thead><tr><th>radians</th>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
+def lives_long(method: Method | None) -> bool:
+    """Whether a method is made for exponentially long times, which are told in ln t."""
+    return isinstance(method, (Clusters, Handover))
+
+
 def siblings(problem: Problem, method: Method, *, n: int = 2000, seed: int = 0) -> dict[str, Method]:
     """The methods to compare: the given one, random particles, and the exact zero-temperature flow where the spectrum of VA gives a limit.
 
     Methods for exponentially long times have no sibling among particles, whose steps stay of order one.
     """
     methods: dict[str, Method] = {"pde": method}
-    if not isinstance(method, (Clusters, Handover)):
+    if not lives_long(method):
         methods["particles"] = Particles(n=n, seed=seed)
     if has_limit(problem):
         methods[FLOW] = ZeroTemperature()

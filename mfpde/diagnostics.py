@@ -51,7 +51,7 @@ def log_energy(measure: Measure, problem: Problem) -> float:
     -0.69314718056
     """
     log_z, _ = _attention_of(measure, problem).evaluate(measure.weights)
-    return _log_average(measure.weights, log_z) - problem.attention.beta * _norm(problem.attention)
+    return _log_average(measure.weights, log_z) - problem.attention.sharpness
 
 
 def energy(measure: Measure, problem: Problem) -> float:
@@ -98,13 +98,13 @@ def dissipation(measure: Measure, problem: Problem) -> float:
     True
     """
     attention = problem.attention
-    if not np.allclose(attention.A, attention.A.T, rtol=0, atol=1e-14 * _norm(attention)):
+    if not np.allclose(attention.A, attention.A.T, rtol=0, atol=1e-14 * float(np.linalg.norm(attention.A, 2))):
         raise InputError(f"The rate of the energy needs a symmetric A = K^T Q.\n  A = {attention.A.tolist()}\n  Difference the energy in time.")
     operator = _attention_of(measure, problem)
     log_z, mean = operator.evaluate(measure.weights)
     velocity = problem.geometry.project(operator.targets, mean @ attention.V.T)
     power = np.sum(velocity * (mean @ attention.A.T), axis=1)
-    return float(2 * attention.beta * (measure.weights * np.exp(log_z - attention.beta * _norm(attention))) @ power)
+    return float(2 * attention.beta * (measure.weights * np.exp(log_z - attention.sharpness)) @ power)
 
 
 def _attention_of(measure: Measure, problem: Problem) -> AttentionOperator:
@@ -119,11 +119,6 @@ def _attention_of(measure: Measure, problem: Problem) -> AttentionOperator:
 @lru_cache(maxsize=4)
 def _planned(attention: Attention, geometry: Geometry, mesh: Mesh) -> AttentionOperator:
     return plan(attention, geometry, mesh)
-
-
-def _norm(attention: Attention) -> float:
-    """The largest singular value of A, which is the largest score `<Ax, y>`."""
-    return float(np.linalg.norm(attention.A, 2))
 
 
 def _log_average(weights: np.ndarray, logarithms: np.ndarray) -> float:

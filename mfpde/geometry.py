@@ -56,6 +56,15 @@ class Geometry:
         raise NotImplementedError
 
 
+def signed_angle(angle: Any) -> Any:
+    """`angle` up to full turns, in [-pi, pi); a number or an array of any shape, in radians.
+
+    >>> signed_angle(np.array([0.0, 4.0, 7.0])).round(6)
+    array([ 0.      , -2.283185,  0.716815])
+    """
+    return (angle + np.pi) % (2 * np.pi) - np.pi
+
+
 @dataclass(frozen=True)
 class Circle(Geometry):
     """The unit circle S^1 in R^2; an angle theta stands for the point (cos theta, sin theta).

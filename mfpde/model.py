@@ -112,6 +112,11 @@ class Attention:
         """Dimension d of the space the tokens live in."""
         return self.Q.shape[0]
 
+    @property
+    def sharpness(self) -> float:
+        """`beta |A|` with the spectral norm: the largest score; the kernel of attention is as wide as its inverse square root."""
+        return self.beta * float(np.linalg.norm(self.A, 2))
+
     def __repr__(self) -> str:
         def show(matrix: np.ndarray) -> str:
             return "I" if np.array_equal(matrix, np.eye(self.dim)) else np.array2string(matrix, separator=", ", precision=4).replace("\n", "")

@@ -212,7 +212,7 @@ def _fourier(attention: Attention, y: np.ndarray, x: np.ndarray, *, required: bo
         offsets = grid_offset(y), grid_offset(x)
         if offsets[0] is not None and offsets[1] is not None:
             return [Circulant(attention, x, offsets[0], offsets[1])]
-    modes = Spectral.bandwidth(attention.beta * float(np.linalg.norm(attention.A, 2)))
+    modes = Spectral.bandwidth(attention.sharpness)
     if required or modes * modes < len(x) + len(y):
         return [Spectral(attention, y, x)]
     return []

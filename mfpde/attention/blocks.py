@@ -45,7 +45,7 @@ class Blocks:
     def __init__(self, attention: Attention, sources: np.ndarray, targets: np.ndarray, tol: float) -> None:
         self.attention, self.tol = attention, tol
         A = as_float_array(attention.A)
-        self.strength = attention.beta * float(np.linalg.norm(A, 2))
+        self.strength = attention.sharpness
         self.design = design(self.strength, 1 << (len(sources) - 1).bit_length(), tol)
         self.order, self.sources, source_points = self._arcs(sources)
         if targets is sources or np.array_equal(targets, sources):
@@ -68,7 +68,7 @@ class Blocks:
     @staticmethod
     def pays(attention: Attention, sources: int, targets: int, tol: float) -> bool:
         """Whether blocks are expected to beat the direct sum. Nanoseconds measured by validation/attention_speed, one core with 512-bit vectors."""
-        strength = attention.beta * float(np.linalg.norm(attention.A, 2))
+        strength = attention.sharpness
         made = design(strength, 1 << (sources - 1).bit_length(), tol)
         whole = np.pi / made.half_width
         pairs = min(targets, whole) * min(sources, whole, 2.5 + 8 / np.sqrt(max(made.exponent, 1e-2)))

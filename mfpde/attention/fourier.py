@@ -24,6 +24,7 @@ from scipy import fft
 from scipy.special import ive
 
 from mfpde.attention.direct import EPS
+from mfpde.geometry import signed_angle
 from mfpde.model import Attention
 
 
@@ -38,7 +39,7 @@ def grid_offset(points: np.ndarray) -> float | None:
     """The angle of the first point if `points` are equally spaced counter-clockwise to a few eps, else None."""
     angles = np.arctan2(points[:, 1], points[:, 0])
     expected = angles[0] + 2 * np.pi / len(points) * np.arange(len(points))
-    gap = (angles - expected + np.pi) % (2 * np.pi) - np.pi
+    gap = signed_angle(angles - expected)
     return float(angles[0]) if np.abs(gap).max() <= 16 * EPS else None
 
 

@@ -114,7 +114,8 @@ def run_claim(claims: Path, name: str, *, quick: bool, threads: int) -> Outcome:
 
 def runs_alone(claims: Path, name: str) -> bool:
     """Whether the claim is about seconds, so that nothing else may run meanwhile: the entry "run alone" of its expected.json, with the reason."""
-    return "run alone" in json.loads((claims / name / "expected.json").read_text()) if (claims / name / "expected.json").is_file() else False
+    expected = claims / name / "expected.json"
+    return expected.is_file() and "run alone" in json.loads(expected.read_text())
 
 
 def validate(claims: Path, names: Sequence[str], *, quick: bool = False, jobs: int = 1, report: Callable[[int, Outcome], None] | None = None) -> list[Outcome]:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mfpde.errors import InputError
-from mfpde.figures.profile import has_density, profile
+from mfpde.figures.profile import profile
 from mfpde.figures.style import PALETTE, TWO_PI, _by, _colour_map
-from mfpde.geometry import Circle
+from mfpde.geometry import Circle, signed_angle
 from mfpde.measure import Measure
+from mfpde.methods.cell_measure import has_density
 from mfpde.model import Problem
 from mfpde.trajectory import Trajectory
 
@@ -26,11 +27,11 @@ class CircleView:
 
     cut: float
 
-    def image(self, figure: Figure, axes: Axes, trajectory: Trajectory, scale: str) -> None:
-        """Time to the right, angle upwards, density by colour."""
+    def image(self, figure: Figure, axes: Axes, trajectory: Trajectory, densities: np.ndarray, scale: str) -> None:
+        """Time to the right, angle upwards, density by colour: `densities` (times, cells)."""
         from matplotlib.colors import LogNorm, Normalize
 
-        rho = np.array([profile(measure)[0] for measure in trajectory.measures]).T  # (cells, times)
+        rho = densities.T
         top = float(rho.max())
         positive = rho[rho > 0]
         logarithmic = scale == "log" or (scale == "auto" and top > 20 * positive.min())
@@ -155,7 +156,7 @@ def _quiet_place(measures: list[Measure]) -> float:
     cuts = -np.arange(4) * (np.pi / 2)
     busiest = np.zeros(4)
     for measure in measures:
-        apart = np.abs((measure.angles()[:, None] - cuts + np.pi) % TWO_PI - np.pi)
+        apart = np.abs(signed_angle(measure.angles()[:, None] - cuts))
         busiest = np.maximum(busiest, measure.weights @ (apart < 0.4))
     return float(cuts[int(np.argmax(busiest <= busiest.min() + 0.02))])  # the first that is good enough
 

@@ -236,7 +236,7 @@ def energy(trajectory: Trajectory) -> Figure:
 
 def mark_falls(axes: Axes, times: np.ndarray, values: np.ndarray, problem: Problem | None) -> bool:
     """A triangle where the energy is less than at the time before; whether there is any. Round-off, of the order of `beta |A|` units of it, is no fall."""
-    exponent = 0.0 if problem is None else problem.attention.beta * float(np.linalg.norm(problem.attention.A, 2))
+    exponent = 0.0 if problem is None else problem.attention.sharpness
     round_off = max(1e-12, 4 * np.finfo(float).eps * exponent)
     falls = np.flatnonzero(np.diff(values) < -round_off * np.abs(values[1:])) + 1
     if len(falls):

@@ -8,10 +8,11 @@ import numpy as np
 
 from mfpde.errors import InputError, unknown_name
 from mfpde.figures.circle import CircleView, _quiet_place
-from mfpde.figures.profile import has_density, profile
+from mfpde.figures.profile import profile
 from mfpde.figures.style import Times, _axes, _by, _figure, _legend_below
 from mfpde.geometry import Circle, Geometry
 from mfpde.measure import Measure
+from mfpde.methods.cell_measure import has_density
 from mfpde.model import Problem
 from mfpde.trajectory import Trajectory
 
@@ -54,8 +55,9 @@ def density(trajectory: Trajectory, *, scale: str = "auto", tokens: int = 200) -
     view = _view_of(trajectory)
     figure = _figure(3.8)
     axes = _axes(figure)
-    if all(has_density(measure) for measure in trajectory.measures) and len({len(profile(measure)[0]) for measure in trajectory.measures}) == 1:
-        view.image(figure, axes, trajectory, scale)
+    densities = [profile(measure)[0] for measure in trajectory.measures] if all(map(has_density, trajectory.measures)) else []
+    if len(set(map(len, densities))) == 1:
+        view.image(figure, axes, trajectory, np.array(densities), scale)
     else:
         view.paths(axes, trajectory, tokens)
     axes.set_xlabel("time $t$")
@@ -136,7 +138,7 @@ def snapshots(
 class View(Protocol):
     """How the laws on one geometry are drawn."""
 
-    def image(self, figure: Figure, axes: Axes, trajectory: Trajectory, scale: str) -> None: ...
+    def image(self, figure: Figure, axes: Axes, trajectory: Trajectory, densities: np.ndarray, scale: str) -> None: ...
 
     def paths(self, axes: Axes, trajectory: Trajectory, tokens: int) -> None: ...
 

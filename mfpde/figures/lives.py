@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mfpde import diagnostics
-from mfpde.branches import Tree, follow, moments_of
+from mfpde.branches import Event, Tree, follow, moments_of
 from mfpde.figures.circle import CircleView, _broken, _quiet_place
 from mfpde.figures.curves import energies, mark_falls
 from mfpde.figures.style import DASHES, GUIDE, PALETTE, _axes, _by, _figure, _legend_below
@@ -63,11 +63,9 @@ def cluster_tree(run: Trajectory | Life, *, resolution: float | None = None) -> 
         else:
             axes.plot(x, y, color=PALETTE[0], linewidth=width, alpha=0.75, solid_capstyle="butt", zorder=2)
     axes.plot([], [], color=PALETTE[0], linewidth=WIDEST / 4, label="cluster, width by mass")
-    for kind, marker, colour in (("merger", "o", PALETTE[1]), ("departure", "^", PALETTE[2])):
-        chosen = [event for event in tree.events if event.kind == kind]
+    for (label, chosen), marker, colour in zip(_by_kind(tree), ("o", "^"), PALETTE[1:], strict=False):
         if chosen:
             places = view._into_view(np.array([event.angle for event in chosen]))
-            label = f"{len(chosen)} {kind}{'s' if len(chosen) > 1 else ''}"
             axes.plot([event.log_time for event in chosen], places, marker, color=colour, markersize=6, markerfacecolor="white", label=label, zorder=3)
     _log_time_axis(axes, tree)
     view._angle_axis(axes, "y")
@@ -109,11 +107,9 @@ def energy_staircase(run: Trajectory | Life, *, resolution: float | None = None)
     axes = _axes(figure)
     axes.plot(log_times, values, color=PALETTE[0], linewidth=1.6, label="energy", zorder=2)
     mark_falls(axes, log_times, values, run.problem)
-    for kind, dashes, colour in (("merger", DASHES[2], PALETTE[1]), ("departure", DASHES[1], PALETTE[2])):
-        chosen = [event.log_time for event in tree.events if event.kind == kind]
-        for number, log_time in enumerate(chosen):
-            label = f"{len(chosen)} {kind}{'s' if len(chosen) > 1 else ''}" if number == 0 else None
-            axes.axvline(log_time, color=colour, linestyle=dashes, linewidth=0.9, label=label, zorder=1)
+    for (label, chosen), dashes, colour in zip(_by_kind(tree), (DASHES[2], DASHES[1]), PALETTE[1:], strict=False):
+        for number, event in enumerate(chosen):
+            axes.axvline(event.log_time, color=colour, linestyle=dashes, linewidth=0.9, label=None if number else label, zorder=1)
     _log_time_axis(axes, tree)
     axes.set_ylim(min(0.0, float(values.min())), 1.05 * max(1.0, float(values.max())))
     axes.set_ylabel("energy / largest energy", fontsize=10)
@@ -121,6 +117,12 @@ def energy_staircase(run: Trajectory | Life, *, resolution: float | None = None)
     axes.grid(True, which="major", axis="y", color="0.9", linewidth=0.6, zorder=0)
     _legend_below(figure, [axes])
     return figure
+
+
+def _by_kind(tree: Tree) -> list[tuple[str, list[Event]]]:
+    """Mergers, then departures, each with a label that counts them."""
+    kinds = {kind: [event for event in tree.events if event.kind == kind] for kind in ("merger", "departure")}
+    return [(f"{len(events)} {kind}{'s' if len(events) > 1 else ''}", events) for kind, events in kinds.items()]
 
 
 def _energies(run: Trajectory | Life) -> tuple[np.ndarray, np.ndarray]:

@@ -11,11 +11,6 @@ from mfpde.methods.cell_measure import CellMeasure
 BINS = 360  # for moving cells: a degree, which is a pixel or two of an image
 
 
-def has_density(measure: Measure) -> bool:
-    """Whether the law knows its density; a histogram of tokens is an estimate."""
-    return measure.mesh is not None or isinstance(measure, CellMeasure)
-
-
 def profile(measure: Measure) -> tuple[np.ndarray, np.ndarray]:
     """`(density (N,), edges (N + 1,))` over one turn: of the cells, of moving cells by exact masses of one degree, or a histogram of tokens.
 

@@ -12,6 +12,11 @@ from mfpde.measure import Measure
 from mfpde.methods.moving_cells import Cells, cumulative, density, pieces, quadrature
 
 
+def has_density(measure: Measure) -> bool:
+    """Whether a law knows its density: on a mesh or by moving cells. Of tokens there is only an estimate."""
+    return measure.mesh is not None or isinstance(measure, CellMeasure)
+
+
 @dataclass(frozen=True, eq=False)
 class CellMeasure(Measure):
     """A law on the circle given by moving cells and atoms.

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mfpde.errors import InputError
-from mfpde.geometry import Circle
+from mfpde.geometry import Circle, signed_angle
 from mfpde.measure import Measure
 from mfpde.methods.base import Method, State
 from mfpde.methods.clusters import Clusters, ClustersScheme
@@ -95,7 +95,7 @@ class HandoverScheme:
         self.method, self.problem = method, problem
         self.first = method.first.prepare(problem)
         self.then = ClustersScheme(method.then, problem)
-        self.kernel_width = min(0.5, 1 / np.sqrt(max(problem.attention.beta * float(np.linalg.norm(problem.attention.A, 2)), 1e-300)))
+        self.kernel_width = min(0.5, 1 / np.sqrt(max(problem.attention.sharpness, 1e-300)))
         self.report: dict[str, float] = {}
 
     def initial(self) -> State:
@@ -145,7 +145,7 @@ class HandoverScheme:
             return None
 
         def offset(to: float) -> np.ndarray:
-            return (angles - to + np.pi) % TWO_PI - np.pi
+            return signed_angle(angles - to)
 
         masses = np.array([weights[arc].sum() for arc in arcs])
         seeds = np.array([angles[arc[0]] for arc in arcs])

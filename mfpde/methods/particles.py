@@ -136,7 +136,7 @@ class ParticlesScheme:
         """n^{2/(d-1)} against beta |A|: the mean distance of tokens against the width of the attention kernel. Atoms are exact as they are."""
         if isinstance(self.problem.initial, Atoms):
             return
-        sharpness = self.problem.attention.beta * np.linalg.norm(self.problem.attention.A, 2)
+        sharpness = self.problem.attention.sharpness
         reach = len(self.start) ** (2 / (self.problem.geometry.dim - 1)) / 20
         if np.isfinite(sharpness) and sharpness > reach:
             warnings.warn(

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from mfpde.errors import InputError, unknown_name
-from mfpde.figures.profile import has_density, profile
+from mfpde.figures.profile import profile
 from mfpde.figures.style import COLOUR_MAP
+from mfpde.methods.cell_measure import has_density
 from mfpde.storage.archive import write_whole
 from mfpde.trajectory import Trajectory
 

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from mfpde.comparison import lives_long
 from mfpde.errors import InputError, unknown_name
 from mfpde.methods.base import Method
-from mfpde.methods.clusters import Clusters
-from mfpde.methods.handover import Handover
 from mfpde.model import Problem
 from mfpde.runs.runfile import number, only_known
 from mfpde.solver import output_times
@@ -35,7 +34,7 @@ def resolve_output(table: Any, problem: Problem, methods: Iterable[Method]) -> d
         del output["spacing"]
         output["times"] = output_times([number("an output time", t) for t in times], problem.t_end).tolist()
     elif "spacing" not in table:
-        output["spacing"] = "log" if any(isinstance(method, (Clusters, Handover)) for method in methods) else "linear"
+        output["spacing"] = "log" if any(lives_long(method) for method in methods) else "linear"
     elif table["spacing"] not in ("linear", "log"):
         raise unknown_name("spacing", str(table["spacing"]), ["linear", "log"])
     observe = observe.split(",") if isinstance(observe, str) else observe

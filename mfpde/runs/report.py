@@ -21,8 +21,9 @@ import numpy as np
 from mfpde import limits
 from mfpde.errors import InputError
 from mfpde.export import needs
-from mfpde.figures.profile import has_density, profile
+from mfpde.figures.profile import profile
 from mfpde.measure import Measure
+from mfpde.methods.cell_measure import has_density
 from mfpde.storage.archive import write_text
 from mfpde.trajectory import Trajectory
 

@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 
 from mfpde import figures, limits
-from mfpde.comparison import FLOW, Comparison, find_plateau, fit_decay
+from mfpde.comparison import FLOW, Comparison, find_plateau, fit_decay, lives_long
 from mfpde.errors import InputError
-from mfpde.methods.clusters import Clusters
-from mfpde.methods.handover import Handover
 
 
 def summary(comparison: Comparison) -> str:
@@ -55,7 +53,7 @@ def draw(comparison: Comparison) -> dict[str, Any]:
     wanted = {"snapshots": lambda: figures.snapshots(comparison.trajectories[first], few, problem=problem)}
     if np.median(times) >= 0.01 * times[-1]:  # output times equal in ln t: a linear axis shows the end of a long life and nothing else
         wanted["density"] = lambda: figures.density(comparison.trajectories[first])
-    long_lived = [trajectory for trajectory in comparison.trajectories.values() if isinstance(trajectory.method, (Clusters, Handover))]
+    long_lived = [trajectory for trajectory in comparison.trajectories.values() if lives_long(trajectory.method)]
     if long_lived:
         wanted |= {"cluster_tree": lambda: figures.cluster_tree(long_lived[0]), "energy_staircase": lambda: figures.energy_staircase(long_lived[0])}
     if comparison.limit is not None and comparison.distances and len(times) > 1:

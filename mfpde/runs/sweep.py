@@ -30,8 +30,9 @@ from mfpde.errors import InputError, NumericalError
 from mfpde.export import needs
 from mfpde.progress import Report
 from mfpde.runs.config import Config, resolve
-from mfpde.runs.experiment import strict
+from mfpde.runs.experiment import measured, prepare, strict
 from mfpde.runs.runfile import literal, parse
+from mfpde.solver import Run, march
 from mfpde.storage.archive import write_text, write_whole
 
 MOST_POINTS = 100_000
@@ -99,9 +100,6 @@ def _values(word: str, text: str) -> list[Any] | None:
 def solve_point(values: dict[str, Any]) -> dict[str, Any]:
     """One row: final distances W_1, W_2 between all pairs of methods, final observables, steps and seconds. Runs in a worker, which needs
     nothing but the resolved values: no file, no folder."""
-    from mfpde.runs.experiment import measured, prepare
-    from mfpde.solver import Run, march
-
     plan = prepare(Config("point", values, {}))
     observers = plan.config.observers()
     trajectories = {
